@@ -1,0 +1,22 @@
+"""Layer-wise coordination, deep attention and asynchronous bidirectional decoding for fairseq.
+
+``fairseq-train --user-dir lwc_fairseq`` imports this package, which registers its models and its task.
+"""
+
+import lwc_fairseq_compat
+
+lwc_fairseq_compat.activate()
+
+try:
+    import fairseq  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name != "fairseq":
+        raise
+    raise ModuleNotFoundError(
+        "lwc_fairseq needs fairseq 0.12.2; install it with: pip install --no-deps fairseq==0.12.2", name="fairseq"
+    ) from None
+
+from .models import lwc_transformer  # noqa: E402, F401
+from .tasks import concat_translation  # noqa: E402, F401
+
+__version__ = "0.1.0"

@@ -1,0 +1,77 @@
+"""Concatenated language pairs: ordered, batched and packed by the length of source plus target."""
+
+import dataclasses
+
+import numpy as np
+import torch
+from fairseq.data import BaseWrapperDataset, LanguagePairDataset
+from torch import Tensor
+
+from .packing import pack
+
+
+class ConcatPairDataset(BaseWrapperDataset):
+    """A :class:`LanguagePairDataset` whose pairs count as long as source and target together.
+
+    Args:
+        dataset: the pairs.
+        padding_idx: the padding token.
+        with_packing: add "packing", the fields of :class:`~lwc_fairseq.data.packing.Packing`, to a batch's net_input.
+        reverse_target: read targets from right to left (EOS stays last).
+    """
+
+    def __init__(
+        self, dataset: LanguagePairDataset, padding_idx: int, with_packing: bool = False, reverse_target: bool = False
+    ):
+        super().__init__(dataset)
+        self.padding_idx = padding_idx
+        self.with_packing = with_packing
+        self.reverse_target = reverse_target
+
+    @property
+    def src(self):
+        """The source sentences; fairseq-generate --replace-unk reads the original text from them."""
+        return self.dataset.src
+
+    @property
+    def tgt(self):
+        """The target sentences, or None."""
+        return self.dataset.tgt
+
+    def __getitem__(self, index: int) -> dict:
+        item = super().__getitem__(index)
+        if self.reverse_target and item["target"] is not None:
+            item["target"] = reverse_tokens(item["target"], self.dataset.tgt_dict.eos())
+        return item
+
+    def collater(self, samples: list[dict], pad_to_length: dict | None = None) -> dict:
+        """fairseq's batch, with "packing" in net_input where it is wanted and there is a target."""
+        batch = self.dataset.collater(samples, pad_to_length)
+        inputs = batch.get("net_input", {})
+        if self.with_packing and "prev_output_tokens" in inputs:
+            packing = pack(inputs["src_tokens"], inputs["prev_output_tokens"], self.padding_idx)
+            inputs["packing"] = {f.name: getattr(packing, f.name) for f in dataclasses.fields(packing)}
+        return batch
+
+    def num_tokens(self, index: int) -> int:
+        """n + m of a pair; --max-tokens bounds their sum over a batch."""
+        return int(self.num_tokens_vec(np.array([index]))[0])
+
+    def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
+        """n + m of each pair."""
+        pairs = self.dataset
+        return pairs.src_sizes[indices] + (0 if pairs.tgt_sizes is None else pairs.tgt_sizes[indices])
+
+    def ordered_indices(self) -> np.ndarray:
+        """By n + m, then by m; pairs alike in both come in random order where the pairs are shuffled."""
+        pairs = self.dataset
+        indices = np.random.permutation(len(self)) if pairs.shuffle else np.arange(len(self))
+        if pairs.tgt_sizes is not None:
+            indices = indices[np.argsort(pairs.tgt_sizes[indices], kind="stable")]
+        return indices[np.argsort(self.num_tokens_vec(indices), kind="stable")]
+
+
+def reverse_tokens(tokens: Tensor, eos: int) -> Tensor:
+    """(m,) tokens in the opposite order, an EOS at the end staying there."""
+    words = len(tokens) - int(len(tokens) > 0 and tokens[-1] == eos)
+    return torch.cat([tokens[:words].flip(0), tokens[words:]])

@@ -1,0 +1,98 @@
+"""Padded batches and the packed stream: which real token stands where.
+
+The stream holds, for each sentence of the batch, its n source tokens (with EOS) and then its m target input tokens,
+and nothing else: T = Σ (n + m) rows, no padding. Everything here is index arithmetic and needs no weights.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Where the T tokens of the packed stream come from and belong to.
+
+    Row indices count rows of the stream; slots are flat indices into a padded layout, one for each row they name.
+    """
+
+    tokens: Tensor  # (T,) token ids
+    positions: Tensor  # (T,) from 0 in the source, and again from 0 in the target
+    sides: Tensor  # (T,) 0 for source tokens, 1 for target tokens
+    target_rows: Tensor  # (Σm,) rows that hold target tokens
+    source_lengths: Tensor  # (B,) n
+    offsets: Tensor  # (B + 1,) row where each sentence begins, int32; the last is T
+    sentence_slots: Tensor  # (T,) into (B, length): sentences side by side, padded on the right
+    source_slots: Tensor  # (Σn,) into (B, source_width): the columns of src_tokens
+    target_slots: Tensor  # (Σm,) into (B, target_width): the columns of prev_output_tokens
+    length: int  # max (n + m)
+    source_length: int  # max n
+    source_width: int
+    target_width: int
+
+    @property
+    def sentences(self) -> int:
+        """B"""
+        return self.source_lengths.numel()
+
+
+def pack(src_tokens: Tensor, prev_output_tokens: Tensor, padding_idx: int) -> Packing:
+    """Pack a batch; padding may stand on either side of either tensor.
+
+    Args:
+        src_tokens: (B, source_width) token ids.
+        prev_output_tokens: (B, target_width) token ids, the start symbol first; target_width 0 packs sources alone.
+        padding_idx: the token that is left out.
+
+    On a GPU the packed length is not known before the device has counted it, so this waits for the device. Batches
+    that are packed while they are collated, on the CPU, avoid that.
+    """
+    device = src_tokens.device
+    source_width, target_width = src_tokens.size(1), prev_output_tokens.size(1)
+    width = source_width + target_width
+    grid = torch.cat([src_tokens, prev_output_tokens], dim=1)  # (B, width)
+    real = grid.ne(padding_idx)
+
+    source_lengths = real[:, :source_width].sum(1)
+    lengths = real.sum(1)
+    offsets = torch.zeros(lengths.numel() + 1, dtype=torch.long, device=device)
+    torch.cumsum(lengths, dim=0, out=offsets[1:])
+
+    grid_slots = real.flatten().nonzero().squeeze(1)  # (T,): row by row, so each source precedes its target
+    sentence = grid_slots.div(width, rounding_mode="floor") if width else grid_slots
+    column = grid_slots - sentence * width
+    index = torch.arange(grid_slots.numel(), device=device) - offsets[sentence]  # within its sentence
+    is_target = column >= source_width
+    source_rows, target_rows = (~is_target).nonzero().squeeze(1), is_target.nonzero().squeeze(1)
+
+    length = int(lengths.max()) if lengths.numel() else 0
+    return Packing(
+        tokens=grid.flatten()[grid_slots],
+        positions=index - is_target * source_lengths[sentence],
+        sides=is_target.long(),
+        target_rows=target_rows,
+        source_lengths=source_lengths,
+        offsets=offsets.int(),
+        sentence_slots=sentence * length + index,
+        source_slots=(sentence * source_width + column)[source_rows],
+        target_slots=(sentence * target_width + column - source_width)[target_rows],
+        length=length,
+        source_length=int(source_lengths.max()) if lengths.numel() else 0,
+        source_width=source_width,
+        target_width=target_width,
+    )
+
+
+def pad_rows(rows: Tensor, slots: Tensor, sentences: int, width: int) -> Tensor:
+    """Lay packed rows out in a padded tensor of zeros.
+
+    Args:
+        rows: (R, ...) packed rows.
+        slots: (R,) the flat slot of each row in (sentences, width).
+
+    Returns:
+        (sentences, width, ...)
+    """
+    padded = rows.new_zeros(sentences * width, *rows.shape[1:]).index_copy(0, slots, rows)
+    return padded.view(sentences, width, *rows.shape[1:])

@@ -1,0 +1,51 @@
+"""Token, side and position embedding of the layer-wise coordinated Transformer."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+class ConcatEmbedding(nn.Module):
+    """Input of a concatenated sentence pair:
+
+        x = √d (E[token] + S[side]) + P[position]
+
+    E is one table for both languages, S holds a learned source and a learned target embedding (the paper's Figure 1),
+    P is the sinusoid of Vaswani et al., restarting with the target:
+
+        P[p, 2i] = sin(p / 10000^(2i/d)),  P[p, 2i+1] = cos(p / 10000^(2i/d))
+
+    The factor √d, fairseq's, puts table entries of variance 1/d on the scale of the sinusoid; the paper is silent on
+    it, and on whether it covers S. Here it does, so that side and token have one scale.
+
+    Args:
+        types: V.
+        embed_dim: d, even.
+        padding_idx: a token whose embedding stays zero.
+        max_positions: tokens of the longest sentence, source or target.
+        dropout: probability of dropping an entry of the sum.
+    """
+
+    def __init__(self, types: int, embed_dim: int, padding_idx: int, max_positions: int, dropout: float):
+        super().__init__()
+        self.scale = math.sqrt(embed_dim)
+        self.tokens = nn.Embedding(types, embed_dim, padding_idx)
+        self.sides = nn.Embedding(2, embed_dim)
+        self.dropout = nn.Dropout(dropout)
+        self.register_buffer("positions", sinusoids(max_positions, embed_dim), persistent=False)
+        for table in (self.tokens, self.sides):
+            nn.init.normal_(table.weight, std=embed_dim**-0.5)
+        nn.init.zeros_(self.tokens.weight[padding_idx])
+
+    def forward(self, tokens: Tensor, sides: Tensor, positions: Tensor) -> Tensor:
+        """Token ids, sides (0 source, 1 target) and positions, one shape (...), to (..., d)."""
+        return self.dropout(self.scale * (self.tokens(tokens) + self.sides(sides)) + self.positions[positions])
+
+
+def sinusoids(positions: int, embed_dim: int) -> Tensor:
+    """P above, (positions, d), computed in double precision and rounded once."""
+    position = torch.arange(positions, dtype=torch.float64)[:, None]
+    pair = torch.arange(0, embed_dim, 2, dtype=torch.float64)
+    angle = position / 10000 ** (pair / embed_dim)
+    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1).to(torch.get_default_dtype())

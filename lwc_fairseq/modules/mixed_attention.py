@@ -1,0 +1,188 @@
+"""Mixed attention, eq. 3 of He et al., *Layer-Wise Coordination between Encoder and Decoder for NMT* (NeurIPS 2018).
+
+    Mixed_Attention(Q, K, V) = softmax(Q Kᵀ / √d + M) V
+    M(i, j) = 0 if j < n or j <= n + i, and -∞ otherwise
+
+for target token i of m, over the n source tokens and the m target tokens in one softmax. The paper writes √d_model
+for a single head; with H heads each scales by √(d/H), as in the Transformer. Counted along the concatenated sentence,
+target token i has index n + i; in that index the rule is `j < n or j <= i`, and then it holds for source tokens as
+well, which see the whole source and nothing of the target.
+
+:class:`MixedAttention` has the weights. What a token may attend to is a callable that it is given, one for each
+layout of the same rule: :class:`PaddedAttention` and :class:`FlashAttention` for the packed stream,
+:class:`StepAttention` for decoding step by step.
+"""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..data.packing import Packing, pad_rows
+
+try:
+    from torch.nn.attention.varlen import varlen_attn
+except ImportError:  # torch < 2.10: the mask path serves
+    varlen_attn = None
+
+Attend = Callable[[Tensor], Tensor]
+"""Queries, keys and values (..., 3, H, d/H) to contexts (..., H, d/H)."""
+
+
+class MixedAttention(nn.Module):
+    """The projections of mixed attention: one set of weights for source and target.
+
+    Args:
+        embed_dim: d.
+        heads: H, a divisor of d.
+    """
+
+    def __init__(self, embed_dim: int, heads: int):
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(embed_dim, 3 * embed_dim)
+        self.out = nn.Linear(embed_dim, embed_dim)
+        # over the fused (3d, d) matrix Xavier's bound is √(6 / 4d): fairseq's gain of 1/√2 for each of the three
+        nn.init.xavier_uniform_(self.qkv.weight)
+        nn.init.xavier_uniform_(self.out.weight)
+        nn.init.zeros_(self.qkv.bias)
+        nn.init.zeros_(self.out.bias)
+
+    def forward(self, x: Tensor, attend: Attend) -> Tensor:
+        """(..., d) to (..., d)."""
+        qkv = self.qkv(x).unflatten(-1, (3, self.heads, -1))
+        return self.out(attend(qkv).flatten(-2))
+
+
+def mixed_attention_mask(source_lengths: Tensor, length: int) -> Tensor:
+    """Eq. 3 for sentences padded on the right to `length`.
+
+    Args:
+        source_lengths: (B,) n of each sentence.
+
+    Returns:
+        (B, length, length), True where token i (second axis) may attend to token j (third axis). Rows beyond a
+        sentence's end are never used; they see something, so that no softmax is empty.
+    """
+    index = torch.arange(length, device=source_lengths.device)
+    causal = index <= index[:, None]
+    return causal | (index < source_lengths[:, None, None])
+
+
+def attend_packed(packing: Packing, qkv_like: Tensor, dropout: float) -> Attend:
+    """The quickest way to attend within the packed stream, for tensors of this device and precision.
+
+    Args:
+        qkv_like: any tensor with the device and dtype of the queries.
+        dropout: probability with which an attention weight is dropped; the flash kernel has none, so it takes 0.
+    """
+    half = qkv_like.dtype in (torch.float16, torch.bfloat16) or torch.is_autocast_enabled(qkv_like.device.type)
+    if varlen_attn is not None and qkv_like.is_cuda and half and dropout == 0:
+        return FlashAttention(packing)
+    return PaddedAttention(packing, dropout)
+
+
+class PaddedAttention:
+    """Mixed attention of the packed stream through `scaled_dot_product_attention` with the mask of eq. 3."""
+
+    def __init__(self, packing: Packing, dropout: float = 0.0):
+        self.packing = packing
+        self.dropout = dropout
+        self.mask = mixed_attention_mask(packing.source_lengths, packing.length).unsqueeze(1)  # (B, 1, length, length)
+
+    def __call__(self, qkv: Tensor) -> Tensor:
+        """(T, 3, H, d/H) to (T, H, d/H)."""
+        packing = self.packing
+        padded = pad_rows(qkv, packing.sentence_slots, packing.sentences, packing.length)
+        query, key, value = padded.permute(2, 0, 3, 1, 4).unbind()  # each (B, H, length, d/H)
+        context = F.scaled_dot_product_attention(query, key, value, attn_mask=self.mask, dropout_p=self.dropout)
+        return context.transpose(1, 2).flatten(0, 1).index_select(0, packing.sentence_slots)
+
+
+class FlashAttention:
+    """Mixed attention of the packed stream through variable-length flash attention: no padding, no mask.
+
+    The whole stream attends causally, of which the target rows are kept: target token i at n + i sees j <= n + i.
+    The source attends to itself without a mask in a second call.
+    """
+
+    def __init__(self, packing: Packing):
+        self.packing = packing
+        self.source_rows = (packing.sides == 0).nonzero().squeeze(1) if packing.target_width else None
+        self.source_offsets = F.pad(packing.source_lengths.cumsum(0), (1, 0)).int()
+
+    def __call__(self, qkv: Tensor) -> Tensor:
+        """(T, 3, H, d/H) in half precision to (T, H, d/H)."""
+        packing = self.packing
+        if self.source_rows is None:
+            return self._attend(qkv, self.source_offsets, packing.source_length, causal=False)
+        context = self._attend(qkv, packing.offsets, packing.length, causal=True)
+        source = qkv.index_select(0, self.source_rows)
+        source_context = self._attend(source, self.source_offsets, packing.source_length, causal=False)
+        return context.index_copy(0, self.source_rows, source_context)
+
+    @staticmethod
+    def _attend(qkv: Tensor, offsets: Tensor, length: int, causal: bool) -> Tensor:
+        query, key, value = qkv.unbind(1)
+        window = (-1, 0) if causal else (-1, -1)
+        return varlen_attn(query, key, value, offsets, offsets, length, length, window_size=window)
+
+
+class StepAttention:
+    """Mixed attention of m new target tokens to cached source and target tokens, in one layer.
+
+    The rows of a step are grouped by sentence: `beam` consecutive rows share one sentence's source keys and values,
+    which are neither copied per beam nor per step. S sentences, R = S · beam rows.
+
+    Args:
+        source_keys, source_values: (S, H, N, d/H).
+        source_padding: (S, N), True at padding.
+        extend: takes the new keys and values (R, m, H, d/H) each and gives those of all t + m target tokens so far,
+            (t + m, R, H, d/H) each.
+    """
+
+    def __init__(self, source_keys: Tensor, source_values: Tensor, source_padding: Tensor, extend: Callable):
+        self.source_keys = source_keys
+        self.source_values = source_values
+        self.source_padding = source_padding
+        self.extend = extend
+        self.weights: Tensor | None = None  # (R, m, H, N + t + m) of the last call
+
+    def __call__(self, qkv: Tensor) -> Tensor:
+        """(R, m, 3, H, d/H) to (R, m, H, d/H)."""
+        query, new_keys, new_values = qkv.unbind(2)
+        keys, values = self.extend(new_keys, new_values)
+        query = query * query.size(-1) ** -0.5
+
+        scores = torch.cat([self._source_scores(query), self._target_scores(query, keys)], dim=-1)
+        weights = scores.float().softmax(-1).type_as(scores) if scores.dtype.itemsize < 4 else scores.softmax(-1)
+        self.weights = weights.transpose(1, 2)
+
+        source_weights, target_weights = weights.split([self.source_keys.size(2), keys.size(0)], dim=-1)
+        target_context = target_weights @ values.permute(1, 2, 0, 3)  # (R, H, m, d/H)
+        return self._source_context(source_weights) + target_context.transpose(1, 2)
+
+    def _source_scores(self, query: Tensor) -> Tensor:
+        """(R, m, H, d/H) to (R, H, m, N)."""
+        by_sentence = query.unflatten(0, (self.source_keys.size(0), -1)).permute(0, 3, 1, 2, 4)  # (S, H, beam, m, d/H)
+        scores = by_sentence.flatten(2, 3) @ self.source_keys.transpose(2, 3)  # (S, H, beam·m, N)
+        scores = scores.masked_fill(self.source_padding[:, None, None], -torch.inf)
+        return scores.unflatten(2, by_sentence.shape[2:4]).transpose(1, 2).flatten(0, 1)
+
+    def _source_context(self, weights: Tensor) -> Tensor:
+        """(R, H, m, N) to (R, m, H, d/H)."""
+        by_sentence = weights.unflatten(0, (self.source_values.size(0), -1)).transpose(1, 2)  # (S, H, beam, m, N)
+        context = by_sentence.flatten(2, 3) @ self.source_values  # (S, H, beam·m, d/H)
+        return context.unflatten(2, by_sentence.shape[2:4]).permute(0, 2, 3, 1, 4).flatten(0, 1)
+
+    @staticmethod
+    def _target_scores(query: Tensor, keys: Tensor) -> Tensor:
+        """(R, m, H, d/H) and (t + m, R, H, d/H) to (R, H, m, t + m)."""
+        scores = query.transpose(1, 2) @ keys.permute(1, 2, 3, 0)
+        new, total = scores.shape[-2:]
+        if new == 1:
+            return scores
+        index = torch.arange(total, device=scores.device)
+        future = index > index[total - new :, None]
+        return scores.masked_fill(future, -torch.inf)

@@ -1,0 +1,37 @@
+"""The length penalty of Wu et al. (GNMT, 2016), which the LWC paper's α refers to."""
+
+from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
+from torch import Tensor
+
+
+def gnmt_length_penalty(length: int, alpha: float) -> float:
+    """((5 + length) / 6)^α, for a hypothesis of `length` tokens, EOS counted."""
+    return ((5 + length) / 6) ** alpha
+
+
+class _GNMTScores:
+    """Divides a hypothesis' log-probability by :func:`gnmt_length_penalty` instead of by length^lenpen.
+
+    fairseq's search compares open hypotheses by plain log-probability and ends a sentence when `beam` hypotheses have
+    ended, so the penalty decides only how those are ranked: it can be applied once the search is over.
+    """
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **{**kwargs, "normalize_scores": False})
+
+    def _generate(self, sample: dict, *args, **kwargs) -> list[list[dict[str, Tensor]]]:
+        sentences = super()._generate(sample, *args, **kwargs)
+        for hypotheses in sentences:
+            for hypothesis in hypotheses:
+                penalty = gnmt_length_penalty(len(hypothesis["tokens"]), self.len_penalty)
+                hypothesis["score"] = hypothesis["score"] / penalty
+            hypotheses.sort(key=lambda hypothesis: hypothesis["score"].item(), reverse=True)
+        return sentences
+
+
+class GNMTSequenceGenerator(_GNMTScores, SequenceGenerator):
+    """fairseq's generator with the GNMT length penalty."""
+
+
+class GNMTSequenceGeneratorWithAlignment(_GNMTScores, SequenceGeneratorWithAlignment):
+    """fairseq's generator for --print-alignment with the GNMT length penalty."""

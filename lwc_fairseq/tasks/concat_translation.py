@@ -1,0 +1,147 @@
+"""The task `concat_translation`: translation of concatenated, packed sentence pairs, in either target direction."""
+
+from dataclasses import dataclass, field
+
+import torch
+from fairseq.data import LanguagePairDataset
+from fairseq.sequence_generator import SequenceGenerator
+from fairseq.tasks import register_task
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from fairseq.token_generation_constraints import pack_constraints, unpack_constraints
+from torch import Tensor
+
+from lwc_fairseq_compat import UserError
+
+from ..data.concat_dataset import ConcatPairDataset, reverse_tokens
+from ..search.length_penalty import GNMTSequenceGenerator, GNMTSequenceGeneratorWithAlignment
+
+
+@dataclass
+class ConcatTranslationConfig(TranslationConfig):
+    """fairseq's translation task, and two options."""
+
+    reverse_target: bool = field(
+        default=False,
+        metadata={"help": "train and generate targets from right to left; hypotheses are printed in reading order"},
+    )
+    gnmt_length_penalty: bool = field(
+        default=False,
+        metadata={"help": "divide a hypothesis' score by ((5 + length) / 6)^lenpen instead of by length^lenpen"},
+    )
+
+
+@register_task("concat_translation", dataclass=ConcatTranslationConfig)
+class ConcatTranslationTask(TranslationTask):
+    """fairseq's translation task with pairs ordered and batched by source plus target length.
+
+    --max-tokens bounds source plus target tokens of a batch. Models that read the packed stream
+    (`lwc_transformer`) get its indices with the batch, made on the CPU by the data loader; other models are trained
+    as by fairseq's own task. An empty line is translated to an empty line.
+    """
+
+    cfg: ConcatTranslationConfig
+
+    def build_model(self, cfg, from_checkpoint: bool = False):
+        model = super().build_model(cfg, from_checkpoint)
+        self.with_packing = getattr(model, "reads_packing", False)
+        return model
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, task_cfg=None, **kwargs) -> None:
+        """Load a split; `task_cfg` is the task's configuration in a checkpoint, where there is one."""
+        trained_reversed = getattr(task_cfg, "reverse_target", self.cfg.reverse_target)
+        if trained_reversed != self.cfg.reverse_target:
+            raise UserError(
+                f"the checkpoint was trained {'with' if trained_reversed else 'without'} --reverse-target: "
+                f"{'add' if trained_reversed else 'leave out'} --reverse-target"
+            )
+        super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
+        self.datasets[split] = self._concat(self.datasets[split])
+
+    def build_dataset_for_inference(self, src_tokens, src_lengths, constraints=None) -> ConcatPairDataset:
+        return self._concat(super().build_dataset_for_inference(src_tokens, src_lengths, constraints))
+
+    def _concat(self, pairs: LanguagePairDataset) -> ConcatPairDataset:
+        return ConcatPairDataset(
+            pairs,
+            self.source_dictionary.pad(),
+            with_packing=getattr(self, "with_packing", False),
+            reverse_target=self.cfg.reverse_target,
+        )
+
+    def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, prefix_allowed_tokens_fn=None):
+        if self.cfg.gnmt_length_penalty and seq_gen_cls is None:
+            if getattr(args, "unnormalized", False):
+                raise UserError("--gnmt-length-penalty and --unnormalized exclude each other: leave one out")
+            seq_gen_cls = GNMTSequenceGenerator
+            if alignment := getattr(args, "print_alignment", None):
+                seq_gen_cls = GNMTSequenceGeneratorWithAlignment
+                extra_gen_cls_kwargs = {**(extra_gen_cls_kwargs or {}), "print_alignment": alignment}
+        return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
+
+    def inference_step(self, generator, models, sample, prefix_tokens=None, constraints=None):
+        """Hypotheses in reading order. A batch with a target is left in reading order, too: it is printed next."""
+        # the packed pair serves training alone; and an ensemble may hold models that know nothing of it
+        sample["net_input"].pop("packing", None)
+        if self.cfg.reverse_target and constraints is not None:
+            constraints = reverse_constraints(constraints)
+        hypotheses = super().inference_step(generator, models, sample, prefix_tokens, constraints)
+        if isinstance(generator, SequenceGenerator):
+            self._empty_where_source_is_empty(hypotheses, sample["net_input"]["src_tokens"])
+        if self.cfg.reverse_target:
+            self._restore_reading_order(hypotheses, sample)
+        return hypotheses
+
+    def _empty_where_source_is_empty(self, hypotheses: list[list[dict]], src_tokens: Tensor) -> None:
+        dictionary = self.source_dictionary
+        words = (src_tokens.ne(dictionary.pad()) & src_tokens.ne(dictionary.eos())).sum(1)
+        for i in (words == 0).nonzero().flatten().tolist():
+            hypotheses[i] = [empty_hypothesis(hypotheses[i][0], dictionary.eos())]
+
+    def _restore_reading_order(self, hypotheses: list[list[dict]], sample: dict) -> None:
+        eos, pad = self.target_dictionary.eos(), self.target_dictionary.pad()
+        for beam in hypotheses:
+            for i, hypothesis in enumerate(beam):
+                beam[i] = reverse_hypothesis(hypothesis, eos)
+        if sample.get("target") is not None:
+            for row in sample["target"]:
+                words = row.ne(pad)
+                row[words] = reverse_tokens(row[words], eos)
+
+
+def empty_hypothesis(like: dict, eos: int) -> dict:
+    """The hypothesis of no words and certain, with the fields of `like`."""
+    return {
+        **like,
+        "tokens": like["tokens"].new_tensor([eos]),
+        "score": torch.zeros_like(like["score"]),
+        "positional_scores": like["positional_scores"].new_zeros(1),
+        "attention": like["attention"][..., :1],
+        "alignment": [],
+    }
+
+
+def reverse_hypothesis(hypothesis: dict, eos: int) -> dict:
+    """A hypothesis decoded from right to left, in reading order: tokens, scores, attention and alignment."""
+    tokens = hypothesis["tokens"]
+    words = len(tokens) - int(len(tokens) > 0 and tokens[-1].item() == eos)
+    order = torch.cat([torch.arange(words).flip(0), torch.arange(words, len(tokens))]).to(tokens.device)
+    attention, alignment = hypothesis["attention"], hypothesis["alignment"]
+    if attention.numel():
+        attention = attention[:, order]
+    if isinstance(alignment, list) and alignment:
+        if isinstance(alignment[0], tuple):  # hard: (source, target) word pairs
+            alignment = sorted((source, words - 1 - target) for source, target in alignment)
+        else:  # soft: a row of weights for each token
+            alignment = [alignment[i] for i in order.tolist()]
+    return {
+        **hypothesis,
+        "tokens": tokens[order],
+        "positional_scores": hypothesis["positional_scores"][order],
+        "attention": attention,
+        "alignment": alignment,
+    }
+
+
+def reverse_constraints(constraints: Tensor) -> Tensor:
+    """fairseq's packed target constraints (B, ...), each phrase from right to left."""
+    return pack_constraints([[phrase.flip(0) for phrase in unpack_constraints(row)] for row in constraints])

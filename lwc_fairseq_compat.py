@@ -1,0 +1,315 @@
+"""fairseq 0.12.2 on today's Python, PyTorch and numpy: the only module that patches anything.
+
+PyTorch (2.5 and later) calls :func:`activate` at the end of ``import torch``, because ``setup.py`` names it in the
+entry-point group ``torch.backends``. fairseq imports torch before its first dataclass, so this is early enough for
+the plain ``fairseq-train``, which reads ``--user-dir`` only after fairseq is imported. :func:`activate` does nothing
+but hang a finder on ``sys.meta_path``; the patches are applied when a module of fairseq is imported, so a program
+that never imports fairseq pays for one look at each import and nothing else.
+
+Each patch is one function that names its reason, the fairseq file it mends and when it stops being needed
+(``fairseq`` is archived, so most of them stay as long as 0.12.2 is its last release).
+"""
+
+import functools
+import sys
+from importlib.machinery import PathFinder
+
+
+class UserError(ValueError):
+    """Bad input that the user can mend: the message says what, which value and what to do.
+
+    The ``fairseq-*`` commands print it as one line, without a traceback (:func:`one_line_errors`).
+    """
+
+
+def activate():
+    """Make fairseq importable in this process; safe to call more than once."""
+    if not any(isinstance(finder, _FairseqFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _FairseqFinder())
+
+
+class _FairseqFinder:
+    """Applies the patches: the general ones before any module of fairseq runs, the others right after their module."""
+
+    def __init__(self):
+        self.fairseq_seen = False
+
+    def find_spec(self, name, path=None, target=None):
+        if not name.startswith("fairseq"):
+            return None
+        if not self.fairseq_seen and name.partition(".")[0] in ("fairseq", "fairseq_cli"):
+            self.fairseq_seen = True
+            make_dataclass_defaults_hashable()
+            trust_checkpoint_classes()
+        patch = PATCHES.get(name)
+        return patch and _spec_with_patch(PathFinder.find_spec(name, path), patch)
+
+
+def _spec_with_patch(spec, patch):
+    if spec is None:
+        return None
+    run_module = spec.loader.exec_module
+
+    def exec_module(module):
+        run_module(module)
+        patch(module)
+
+    spec.loader.exec_module = exec_module
+    return spec
+
+
+# ---------------------------------------------------------------- Python
+
+
+def make_dataclass_defaults_hashable():
+    """Let fairseq's configuration classes be default values of dataclass fields.
+
+    Why: since Python 3.11 a dataclass refuses unhashable defaults (``mutable default ... is not allowed``), and an
+    instance of a dataclass with ``eq`` is unhashable. fairseq reads such defaults as class attributes (``hydra_init``
+    looks at ``field.default``), so a ``default_factory`` would not do. Identity is the right hash here: nobody
+    compares these instances.
+    Mends: ``fairseq/dataclass/configs.py``, ``fairseq/models/transformer/transformer_config.py`` and others.
+    Needed: on every Python from 3.11.
+    """
+    import dataclasses
+
+    process_class = dataclasses._process_class
+
+    @functools.wraps(process_class)
+    def process_fairseq_class(cls, *args, **kwargs):
+        cls = process_class(cls, *args, **kwargs)
+        if cls.__module__.partition(".")[0] == "fairseq" and cls.__hash__ is None:
+            cls.__hash__ = object.__hash__
+        return cls
+
+    dataclasses._process_class = process_fairseq_class
+
+
+# ---------------------------------------------------------------- torch.load
+
+
+def trust_checkpoint_classes():
+    """Let ``torch.load`` read fairseq's checkpoints in its weights-only mode.
+
+    Why: since torch 2.6 ``torch.load`` builds no object of a class that was not named as harmless. fairseq writes a
+    ``Namespace`` (models registered without a dataclass) and, with ``--eval-bleu``, numpy arrays of counts. None of
+    these runs code when built, so the safe mode stays on.
+    Mends: ``fairseq/checkpoint_utils.py``. Needed: from torch 2.6.
+    """
+    import argparse
+    import codecs
+
+    import numpy
+    import numpy.dtypes
+    import torch.serialization
+
+    reconstruct = numpy.array(0).__reduce__()[0]
+    torch.serialization.add_safe_globals(
+        [
+            argparse.Namespace,
+            codecs.encode,
+            numpy.ndarray,
+            numpy.dtype,
+            numpy.dtypes.Int64DType,
+            numpy.dtypes.Float64DType,
+            # the module that held this function was renamed in numpy 2: checkpoints bear either name
+            (reconstruct, "numpy.core.multiarray._reconstruct"),
+            (reconstruct, "numpy._core.multiarray._reconstruct"),
+        ]
+    )
+
+
+def broadcast_configurations(module):
+    """Let the ranks of a job receive the configuration that rank 0 sends on resume.
+
+    Why: the receiving side calls ``torch.load``, which is weights-only since torch 2.6, on a checkpoint whose
+    ``cfg`` is an omegaconf ``DictConfig``. The classes are named as harmless only during this call: the bytes come
+    from the job's own rank 0.
+    Mends: ``fairseq/distributed/utils.py::_broadcast_object_slow``. Needed: from torch 2.6.
+    """
+    import collections
+    import typing
+
+    import omegaconf
+    import torch.serialization
+    from omegaconf import base, nodes
+
+    classes = [
+        omegaconf.DictConfig,
+        omegaconf.ListConfig,
+        base.ContainerMetadata,
+        base.Metadata,
+        *(value for value in vars(nodes).values() if isinstance(value, type) and issubclass(value, base.Node)),
+        collections.defaultdict,
+        module._TensorPlaceholder,
+        typing.Any,
+        *(dict, list, tuple, int, float, str, bool),
+    ]
+    broadcast = module._broadcast_object_slow
+
+    @functools.wraps(broadcast)
+    def broadcast_object_slow(*args, **kwargs):
+        with torch.serialization.safe_globals(classes):
+            return broadcast(*args, **kwargs)
+
+    module._broadcast_object_slow = broadcast_object_slow
+
+
+# ---------------------------------------------------------------- stock Transformer
+
+_FUSED_KERNEL_WEIGHTS = (
+    *("in_proj_weight", "in_proj_bias", "out_proj_weight", "out_proj_bias"),
+    *("fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias"),
+)
+
+
+def drop_fused_kernel(module):
+    """Take the old fused kernel, and the eight dead weights it carries, out of the stock Transformer's encoder layer.
+
+    Why: in generation the layer calls ``torch._transformer_encoder_layer_fwd`` in a form that torch no longer has
+    (``Mask Type should be defined``); and the kernel's copies of the weights are parameters that never get a
+    gradient, which stops the default distributed training (``Expected to have finished reduction``) and inflates
+    the parameter count. Checkpoints that hold the copies load; what is saved here loads in unpatched fairseq, which
+    makes its copies while loading.
+    Mends: ``fairseq/modules/transformer_layer.py::TransformerEncoderLayerBase``. Needed: from torch 2.0.
+    """
+    from torch import nn
+
+    layer = module.TransformerEncoderLayerBase
+    init = layer.__init__
+
+    @functools.wraps(init)
+    def init_without_copies(self, *args, **kwargs):
+        init(self, *args, **kwargs)
+        for name in _FUSED_KERNEL_WEIGHTS:
+            delattr(self, name)
+
+    def load_without_copies(self, state_dict, prefix, *args):
+        for name in _FUSED_KERNEL_WEIGHTS:
+            state_dict.pop(prefix + name, None)
+        nn.Module._load_from_state_dict(self, state_dict, prefix, *args)
+
+    layer.__init__ = init_without_copies
+    layer._load_from_state_dict = load_without_copies
+
+
+# ---------------------------------------------------------------- clear messages
+
+
+def check_precision(module):
+    """Refuse half precision without a GPU, and let ``--bf16`` run on a GPU.
+
+    Why: on a CPU ``--fp16``, ``--bf16`` and ``--amp`` die deep inside with unrelated messages; and ``--bf16`` is taken
+    to mean a TPU, so that it asks for ``torch_xla`` also where there is a GPU. Every command passes here first.
+    Mends: ``fairseq/utils.py::import_user_module``, ``fairseq/options.py::parse_args_and_arch``. Needed: always.
+    """
+    import torch
+
+    import_user_module = module.import_user_module
+    options = ("fp16", "memory_efficient_fp16", "bf16", "memory_efficient_bf16", "amp")
+
+    @functools.wraps(import_user_module)
+    def import_user_module_after_check(common):
+        chosen = [name for name in options if getattr(common, name, False)]
+        on_cpu = getattr(common, "cpu", False) or not torch.cuda.is_available()
+        if chosen and on_cpu:
+            why = "--cpu is given" if getattr(common, "cpu", False) else "no CUDA device was found"
+            flag = "--" + chosen[0].replace("_", "-")
+            raise UserError(f"{flag} needs a CUDA device, but {why}: leave out {flag} to compute in 32 bits")
+        if getattr(common, "bf16", False) and getattr(common, "tpu", False):
+            common.tpu = False
+        import_user_module(common)
+
+    module.import_user_module = import_user_module_after_check
+
+
+def name_missing_dictionary(module):
+    """Say what a missing dictionary means.
+
+    Mends: ``fairseq/data/dictionary.py::Dictionary.add_from_file``. Needed: always.
+    """
+    add_from_file = module.Dictionary.add_from_file
+
+    @functools.wraps(add_from_file)
+    def add_from_named_file(self, f):
+        try:
+            add_from_file(self, f)
+        except FileNotFoundError as error:
+            raise UserError(
+                f"dictionary not found: {error.filename}. Give the folder that fairseq-preprocess wrote "
+                "(its --destdir) and the language pair that it was made for (-s, -t)"
+            ) from error
+
+    module.Dictionary.add_from_file = add_from_named_file
+
+
+def name_unreadable_checkpoint(module):
+    """Name the checkpoint that cannot be read, whatever is wrong inside it.
+
+    Mends: ``fairseq/checkpoint_utils.py::load_checkpoint_to_cpu``. Needed: always.
+    """
+    load = module.load_checkpoint_to_cpu
+
+    @functools.wraps(load)
+    def load_named_checkpoint_to_cpu(path, *args, **kwargs):
+        try:
+            return load(path, *args, **kwargs)
+        except (FileNotFoundError, MemoryError):
+            raise
+        except Exception as error:
+            reason = (str(error).splitlines() or [""])[0]
+            raise UserError(
+                f"cannot read checkpoint {path} ({type(error).__name__}: {reason}): it is truncated, or no checkpoint "
+                "of fairseq. Take another one, such as checkpoint_best.pt or an earlier epoch's"
+            ) from error
+
+    module.load_checkpoint_to_cpu = load_named_checkpoint_to_cpu
+
+
+def name_misfit_checkpoint(module):
+    """Say that a checkpoint belongs to another model or dictionary instead of listing every weight.
+
+    Mends: ``fairseq/models/fairseq_model.py::BaseFairseqModel.load_state_dict``. Needed: always.
+    """
+    load_state_dict = module.BaseFairseqModel.load_state_dict
+
+    @functools.wraps(load_state_dict)
+    def load_fitting_state_dict(self, *args, **kwargs):
+        try:
+            return load_state_dict(self, *args, **kwargs)
+        except RuntimeError as error:
+            reasons = [line.strip() for line in str(error).splitlines()[1:]] or [str(error)]
+            raise UserError(
+                f"the checkpoint does not fit this {type(self).__name__}; the first of {len(reasons)} differences: "
+                f"{reasons[0]} Use the data folder and the model options that it was trained with"
+            ) from error
+
+    module.BaseFairseqModel.load_state_dict = load_fitting_state_dict
+
+
+def one_line_errors(module):
+    """End a command with one line, not a traceback, when the user can mend the cause.
+
+    Mends: the commands in ``fairseq_cli``. Needed: always.
+    """
+    cli_main = module.cli_main
+
+    @functools.wraps(cli_main)
+    def cli_main_with_clear_errors(*args, **kwargs):
+        try:
+            return cli_main(*args, **kwargs)
+        except UserError as error:
+            sys.exit(f"{module.__name__.replace('fairseq_cli.', 'fairseq-')}: error: {error}")
+
+    module.cli_main = cli_main_with_clear_errors
+
+
+PATCHES = {
+    "fairseq.checkpoint_utils": name_unreadable_checkpoint,
+    "fairseq.data.dictionary": name_missing_dictionary,
+    "fairseq.distributed.utils": broadcast_configurations,
+    "fairseq.models.fairseq_model": name_misfit_checkpoint,
+    "fairseq.modules.transformer_layer": drop_fused_kernel,
+    "fairseq.utils": check_precision,
+    **{f"fairseq_cli.{command}": one_line_errors for command in ("train", "generate", "interactive", "validate")},
+}

@@ -1,0 +1,26 @@
+from setuptools import find_packages, setup
+
+setup(
+    name="lwc_fairseq",
+    version="0.1.0",
+    description="Layer-wise coordination, deep attention and asynchronous bidirectional decoding for fairseq",
+    license="MIT",
+    python_requires=">=3.11",
+    packages=find_packages(include=["lwc_fairseq", "lwc_fairseq.*"]),
+    py_modules=["lwc_fairseq_compat"],
+    # fairseq 0.12.2 itself cannot stand here: its own requirements no longer install. It goes in without them
+    # (pip install --no-deps fairseq==0.12.2), and what it needs for text is listed below.
+    install_requires=[
+        "torch>=2.6",
+        "numpy>=2",
+        "hydra-core>=1.3,<1.4",
+        "omegaconf>=2.3,<2.4",
+        "sacrebleu>=2.4",
+        "subword-nmt>=0.3.8",
+        "bitarray",
+        "regex",
+        "sacremoses",
+        "tqdm",
+    ],
+    entry_points={"torch.backends": ["lwc_fairseq = lwc_fairseq_compat:activate"]},
+)
