@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import torch
-from fairseq.data import BaseWrapperDataset, LanguagePairDataset
+from fairseq.data import BaseWrapperDataset, FairseqDataset, LanguagePairDataset
 from torch import Tensor
 
 from .packing import pack
@@ -61,6 +61,9 @@ class ConcatPairDataset(BaseWrapperDataset):
         """n + m of each pair."""
         pairs = self.dataset
         return pairs.src_sizes[indices] + (0 if pairs.tgt_sizes is None else pairs.tgt_sizes[indices])
+
+    # BaseWrapperDataset would ask the wrapped dataset, and so count its lengths
+    batch_by_size = FairseqDataset.batch_by_size
 
     def ordered_indices(self) -> np.ndarray:
         """By n + m, then by m; pairs alike in both come in random order where the pairs are shuffled."""

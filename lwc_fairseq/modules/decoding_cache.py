@@ -48,8 +48,8 @@ def group_rows(order: list[int], beam: int) -> tuple[list[int], int]:
     """
     sentences = [row // beam for row in order]
     run = next((i for i, sentence in enumerate(sentences) if sentence != sentences[0]), len(sentences))
-    for size in (run, beam):
-        groups = [sentences[i : i + size] for i in range(0, len(sentences), size or 1)]
+    for size in filter(None, (run, beam)):
+        groups = [sentences[i : i + size] for i in range(0, len(sentences), size)]
         if all(group == [group[0]] * size for group in groups):
             return [group[0] for group in groups], size
     return sentences, 1

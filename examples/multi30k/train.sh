@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Train one model on the data that prepare.sh wrote; started again, it resumes.
+#
+#   bash examples/multi30k/train.sh lwc|transformer [DATA] [OUT] [more flags of fairseq-train ...]
+#
+# Both models see the same batches: the task counts source plus target tokens, and so bounds them for either.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+[ -d .venv ] && export PATH="$PWD/.venv/bin:$PATH"
+
+model=${1:?usage: train.sh lwc|transformer [DATA] [OUT] [flags ...]}
+data=${2:-runs/multi30k/data}
+out=${3:-runs/multi30k/$model}
+shift $(($# < 3 ? $# : 3))
+
+case $model in
+  lwc) architecture=(--arch lwc_transformer_small) ;;
+  transformer)
+    # fairseq's own Transformer, 6 + 6 layers of the same sizes: as many layer weights as 14 shared ones
+    architecture=(--arch transformer --encoder-layers 6 --decoder-layers 6 --share-all-embeddings
+      --encoder-embed-dim 256 --encoder-ffn-embed-dim 1024 --encoder-attention-heads 4 --encoder-normalize-before
+      --decoder-embed-dim 256 --decoder-ffn-embed-dim 1024 --decoder-attention-heads 4 --decoder-normalize-before)
+    ;;
+  *) echo "train.sh: unknown model $model: choose lwc or transformer" >&2; exit 1 ;;
+esac
+
+fairseq-train "$data" --user-dir lwc_fairseq --task concat_translation "${architecture[@]}" \
+  --optimizer adam --adam-betas '(0.9, 0.98)' --lr 2e-3 --lr-scheduler inverse_sqrt --warmup-updates 400 \
+  --criterion label_smoothed_cross_entropy --label-smoothing 0.1 --dropout 0.2 \
+  --max-tokens 4096 --max-update 1200 --seed 1 --no-epoch-checkpoints \
+  --log-format simple --log-interval 50 --save-dir "$out" "$@"

@@ -1,0 +1,144 @@
+"""Shared fixtures: random models, padded batches, a tiny binary corpus, and the fairseq commands on it."""
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from fairseq.data import Dictionary
+
+import lwc_fairseq  # noqa: F401  (registers the models)
+from lwc_fairseq.models.lwc_transformer import LWCTransformerConfig, LWCTransformerModel
+
+ROOT = Path(__file__).resolve().parent.parent
+PAD, EOS = 1, 2
+
+
+def pytest_collection_modifyitems(config, items):
+    for item in items:
+        if item.get_closest_marker("cuda") and not torch.cuda.is_available():
+            item.add_marker(pytest.mark.skip(reason="no CUDA device"))
+        if item.get_closest_marker("long") and "long" not in config.getoption("-m"):
+            item.add_marker(pytest.mark.skip(reason="takes minutes: run with -m long"))
+
+
+def make_dictionary(types: int) -> Dictionary:
+    """A dictionary of `types` types, fairseq's four special ones among them."""
+    dictionary = Dictionary()
+    for i in range(types - len(dictionary)):
+        dictionary.add_symbol(f"w{i}")
+    return dictionary
+
+
+def make_lwc(types: int = 17, dtype: torch.dtype = torch.float64, seed: int = 0, **settings) -> LWCTransformerModel:
+    """A small model without dropout, in evaluation mode, all its weights drawn anew from N(0, 0.3²)."""
+    sizes = {"layers": 3, "embed_dim": 16, "ffn_embed_dim": 24, "attention_heads": 2, "dropout": 0.0}
+    positions = {"max_source_positions": 50, "max_target_positions": 50}
+    dictionary = make_dictionary(types)
+    task = SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
+    torch.set_default_dtype(dtype)
+    try:
+        model = LWCTransformerModel.build_model(LWCTransformerConfig(**{**sizes, **positions, **settings}), task)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3, generator=generator)
+    return model.eval()
+
+
+def random_batch(lengths: list[tuple[int, int]], types: int = 17, seed: int = 0, left_pad_source: bool = True):
+    """Source tokens (B, N) with EOS and target input (B, M) with EOS as start symbol, for given (n, m)."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def sentence(length):
+        return torch.randint(4, types, (length - 1,), generator=generator)
+
+    eos = torch.tensor([EOS])
+    source = [torch.cat([sentence(n), eos]) for n, _ in lengths]
+    target = [torch.cat([eos, sentence(m)]) for _, m in lengths]
+    return pad(source, left=left_pad_source), pad(target, left=False)
+
+
+def pad(sentences: list[torch.Tensor], left: bool) -> torch.Tensor:
+    """Stack sentences with padding on one side."""
+    width = max(len(sentence) for sentence in sentences)
+    padded = torch.full((len(sentences), width), PAD)
+    for row, sentence in zip(padded, sentences, strict=True):
+        row[width - len(sentence) if left else 0 :][: len(sentence)] = sentence
+    return padded
+
+
+def run(*command, check: bool = True, stdin: str | None = None, cwd: Path = ROOT, **environment):
+    """Run a command of the environment that runs the tests; its output is shown when it fails."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        [str(part) for part in command],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, "PATH": path, **environment},
+    )
+    if check and done.returncode:
+        pytest.fail(f"{' '.join(map(str, command))}\n{done.stdout[-3000:]}\n{done.stderr[-5000:]}")
+    return done
+
+
+TINY_TRAINING = (
+    *("--optimizer", "adam", "--lr", "3e-3", "--criterion", "label_smoothed_cross_entropy", "--max-tokens", "400"),
+    *("--no-epoch-checkpoints", "--seed", "1", "--log-format", "simple", "--cpu"),
+)
+TINY_LWC = (
+    *("--user-dir", "lwc_fairseq", "--arch", "lwc_transformer_small", "--layers", "2"),
+    *("--embed-dim", "16", "--ffn-embed-dim", "32", "--attention-heads", "2", "--dropout", "0.1"),
+)
+
+
+@pytest.fixture(scope="session")
+def tiny_text(tmp_path_factory) -> Path:
+    """200 random sentence pairs over 20 words: the target is the source in upper case, backwards."""
+    folder = tmp_path_factory.mktemp("text")
+    draw = random.Random(1)
+    words = [f"{a}{b}" for a in "bdfgk" for b in "aeio"]
+    for split, size in (("train", 200), ("valid", 20), ("test", 20)):
+        source = [draw.choices(words, k=draw.randint(1, 7)) for _ in range(size)]
+        (folder / f"{split}.de").write_text("".join(" ".join(line) + "\n" for line in source))
+        (folder / f"{split}.en").write_text("".join(" ".join(line[::-1]).upper() + "\n" for line in source))
+    return folder
+
+
+def binarize(text: Path, out: Path, *flags: str) -> Path:
+    """fairseq-preprocess of a folder with train, valid and test."""
+    prefixes = [f"--{split}pref={text / split}" for split in ("train", "valid", "test")]
+    run("fairseq-preprocess", "-s", "de", "-t", "en", *prefixes, "--destdir", out, *flags)
+    return out
+
+
+@pytest.fixture(scope="session")
+def tiny_data(tiny_text, tmp_path_factory) -> Path:
+    """The pairs of `tiny_text`, binary, with a joined dictionary."""
+    return binarize(tiny_text, tmp_path_factory.mktemp("data") / "bin", "--joined-dictionary")
+
+
+@pytest.fixture(scope="session")
+def tiny_checkpoint(tiny_data, tmp_path_factory) -> Path:
+    """A checkpoint of a small LWC model after a few updates."""
+    folder = tmp_path_factory.mktemp("lwc")
+    task = ("--task", "concat_translation", "--max-update", "12", "--save-dir", folder)
+    run("fairseq-train", tiny_data, *TINY_LWC, *TINY_TRAINING, *task)
+    return folder / "checkpoint_last.pt"
+
+
+def hypotheses(output: str) -> list[tuple[str, float]]:
+    """Text and score of the H- lines that fairseq-generate or fairseq-interactive printed, in order of the input."""
+    found = {}
+    for line in output.splitlines():
+        if line.startswith("H-"):
+            number, score, text = line[2:].split("\t")
+            found[int(number)] = (text, float(score))
+    return [found[number] for number in sorted(found)]

@@ -1,0 +1,247 @@
+import pytest
+import torch
+from conftest import EOS, PAD, make_dictionary, make_lwc, random_batch
+from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
+from fairseq.sequence_generator import SequenceGenerator
+from fairseq.tasks.translation import TranslationTask
+from reference_lwc import lwc_logits, lwc_loss, visible
+
+from lwc_fairseq.data.packing import pack
+from lwc_fairseq.models.lwc_transformer import PRESETS, LWCTransformerConfig, LWCTransformerModel
+from lwc_fairseq.modules.mixed_attention import mixed_attention_mask
+
+LENGTHS = [(4, 3), (2, 6), (7, 1), (1, 2)]
+NORMALIZE = pytest.mark.parametrize("normalize_after", [False, True], ids=["pre-norm", "post-norm"])
+
+
+def rows_without_padding(src, prev):
+    return [(s[s.ne(PAD)].tolist(), p[p.ne(PAD)].tolist()) for s, p in zip(src, prev, strict=True)]
+
+
+def weights(model):
+    return {name.removeprefix("encoder.stack."): value for name, value in model.named_parameters()}
+
+
+def as_fields(packing):
+    return vars(packing)
+
+
+class TestAgainstTheReference:
+    """The float64 reference of reference_lwc.py, written from the equations with loops."""
+
+    @NORMALIZE
+    def test_logits(self, normalize_after):
+        model = make_lwc(normalize_after=normalize_after)
+        src, prev = random_batch(LENGTHS)
+        logits, _ = model(src, None, prev)
+        for row, (source, target) in zip(logits, rows_without_padding(src, prev), strict=True):
+            expected = lwc_logits(weights(model), source, target, layers=3, heads=2, pre_norm=not normalize_after)
+            assert torch.allclose(row[: len(target)], expected, rtol=0, atol=1e-9)
+
+    @NORMALIZE
+    def test_label_smoothed_loss_and_every_gradient(self, normalize_after):
+        model = make_lwc(normalize_after=normalize_after, layers=2)
+        src, prev = random_batch(LENGTHS)
+        target = torch.where(prev.ne(PAD), (prev + 3) % 13 + 4, PAD)
+        # fairseq's own log-softmax is in single precision
+        probs = model(src, None, prev)[0].log_softmax(-1).view(-1, 17)
+        loss, _ = label_smoothed_nll_loss(probs, target.view(-1, 1), 0.1, ignore_index=PAD)
+
+        triples = [
+            (source, given, row[row.ne(PAD)].tolist())
+            for (source, given), row in zip(rows_without_padding(src, prev), target, strict=True)
+        ]
+        expected = lwc_loss(
+            weights(model), triples, layers=2, heads=2, pre_norm=not normalize_after, label_smoothing=0.1
+        )
+        assert loss.item() == pytest.approx(expected.item(), abs=1e-9)
+        names, parameters = zip(*model.named_parameters(), strict=True)
+        ours, theirs = torch.autograd.grad(loss, parameters), torch.autograd.grad(expected, parameters)
+        for name, mine, reference in zip(names, ours, theirs, strict=True):
+            # the embedding of padding is never trained, nor does it enter a sum
+            assert torch.allclose(mine, reference, rtol=0, atol=1e-9), name
+
+    def test_mask(self):
+        mask = mixed_attention_mask(torch.tensor([n for n, _ in LENGTHS]), 8)
+        for (n, m), row in zip(LENGTHS, mask, strict=True):
+            for i in range(n + m):
+                assert row[i, : n + m].nonzero().flatten().tolist() == visible(i, n, m)
+
+
+class TestDoors:
+    def test_packed_door_equals_padded_door(self):
+        model = make_lwc()
+        src, prev = random_batch(LENGTHS)
+        padded, _ = model(src, None, prev)
+        packed, _ = model(src, None, prev, packing=as_fields(pack(src, prev, PAD)))
+        assert torch.equal(padded, packed)
+
+    def test_padding_side_does_not_matter(self):
+        model = make_lwc()
+        left, right = (model(*self._batch(side))[0] for side in (True, False))
+        assert torch.equal(left, right)
+
+    @staticmethod
+    def _batch(left_pad_source):
+        src, prev = random_batch(LENGTHS, left_pad_source=left_pad_source)
+        return src, None, prev
+
+    def test_encoder_and_decoder_without_state_equal_the_packed_pass(self):
+        model = make_lwc()
+        src, prev = random_batch(LENGTHS)
+        packed, _ = model(src, None, prev)
+        cached, _ = model.decoder(prev, model.encoder(src))
+        real = prev.ne(PAD)
+        assert torch.allclose(cached[real], packed[real], rtol=0, atol=1e-12)
+
+
+class TestDecoding:
+    @NORMALIZE
+    def test_step_by_step_with_reordering_equals_the_full_pass(self, normalize_after):
+        """Beams of three are reordered, and sentences leave, as in a search; each step equals teacher forcing."""
+        model = make_lwc(normalize_after=normalize_after)
+        beam, steps = 3, 9
+        src, _ = random_batch(LENGTHS)
+        generator = torch.Generator().manual_seed(3)
+        rows = torch.arange(len(LENGTHS)).repeat_interleave(beam)  # the sentence of each hypothesis
+        tokens = torch.full((len(rows), 1), EOS)
+        encoder_out = model.encoder.reorder_encoder_out(model.encoder(src), rows)
+        state = {}
+        for step in range(steps):
+            logits, extra = model.decoder(tokens, encoder_out, state)
+            full, _ = model(src[rows], None, tokens)
+            assert torch.allclose(logits[:, -1], full[:, -1], rtol=0, atol=1e-12), step
+            assert extra["attn"][0].shape == (len(rows), 1, src.size(1))
+            assert not extra["attn"][0][:, 0][src[rows].eq(PAD)].any()
+
+            groups = torch.arange(len(rows)).view(-1, beam)
+            if step in (3, 6):  # the first sentence is finished
+                groups = groups[1:]
+            picks = torch.randint(beam, groups.shape, generator=generator)
+            order = groups.gather(1, picks).flatten()
+            model.decoder.reorder_incremental_state_scripting(state, order)
+            encoder_out = model.encoder.reorder_encoder_out(encoder_out, order)
+            chosen = torch.randint(4, 17, (len(order), 1), generator=generator)
+            rows, tokens = rows[order], torch.cat([tokens[order], chosen], dim=1)
+
+    def test_source_keys_are_not_copied_for_a_beam_nor_for_a_step(self):
+        model = make_lwc()
+        src, _ = random_batch(LENGTHS)
+        encoder_out = model.encoder(src)
+        beams = model.encoder.reorder_encoder_out(encoder_out, torch.arange(4).repeat_interleave(5))
+        stepped = model.encoder.reorder_encoder_out(beams, torch.arange(20))
+        assert all(a is b for a, b in zip(encoder_out.keys, stepped.keys, strict=True))
+        assert encoder_out.keys[0].size(0) == 4
+
+    def test_a_sentence_alone_equals_the_same_in_a_batch(self):
+        model = make_lwc(types=40)
+        src, _ = random_batch([(5, 1), (1, 1), (9, 1), (3, 1)], types=40)
+        dictionary = make_dictionary(40)
+        generator = SequenceGenerator([model], dictionary, beam_size=4, max_len_a=0, max_len_b=12)
+        together = generator.generate([model], {"net_input": {"src_tokens": src, "src_lengths": None}})
+        for row, expected in zip(src, together, strict=True):
+            alone = {"net_input": {"src_tokens": row[row.ne(PAD)][None], "src_lengths": None}}
+            for ours, theirs in zip(generator.generate([model], alone)[0], expected, strict=True):
+                assert ours["tokens"].tolist() == theirs["tokens"].tolist()
+                assert ours["score"].item() == pytest.approx(theirs["score"].item(), abs=1e-5)
+
+    def test_generated_scores_are_those_of_teacher_forcing(self):
+        model = make_lwc(types=40)
+        src, _ = random_batch([(5, 1), (9, 1)], types=40)
+        generator = SequenceGenerator([model], make_dictionary(40), beam_size=3, max_len_a=0, max_len_b=12)
+        for row, beams in zip(src, generator.generate([model], {"net_input": {"src_tokens": src}}), strict=True):
+            for hypothesis in beams:
+                tokens = hypothesis["tokens"]
+                prev = torch.cat([tokens[-1:], tokens[:-1]])[None]
+                probs = model.get_normalized_probs(model(row[row.ne(PAD)][None], None, prev), log_probs=True)[0]
+                expected = probs.gather(1, tokens[:, None])[:, 0]
+                assert torch.allclose(hypothesis["positional_scores"], expected, atol=1e-5)
+
+
+class TestInvariants:
+    def test_a_future_target_token_changes_nothing_earlier(self):
+        model = make_lwc()
+        src, prev = random_batch([(4, 6), (6, 6)])
+        before, _ = model(src, None, prev)
+        for position in range(1, 6):
+            changed = prev.clone()
+            changed[:, position] = (changed[:, position] - 3) % 13 + 4
+            after, _ = model(src, None, changed)
+            assert torch.equal(after[:, :position], before[:, :position])
+            assert not torch.isclose(after[:, position:], before[:, position:]).all(-1).any()
+
+    def test_source_states_never_depend_on_the_target(self):
+        model = make_lwc()
+        src, prev = random_batch(LENGTHS)
+        stack, packing = model.encoder.stack, pack(src, prev, PAD)
+        states = stack.run_packed(packing)[packing.sides == 0]
+        alone = stack.run_packed(pack(src, prev[:, :0], PAD))
+        assert torch.allclose(states, alone, rtol=0, atol=1e-12)
+
+    def test_every_parameter_gets_a_gradient(self):
+        for settings in ({}, {"normalize_after": True}):
+            model = make_lwc(**settings).train()
+            src, prev = random_batch(LENGTHS)
+            model(src, None, prev)[0].square().sum().backward()
+            for name, parameter in model.named_parameters():
+                # a softmax does not see what is added to all its scores, so the bias of keys has no effect
+                gradient = parameter.grad[:16] if name.endswith("qkv.bias") else parameter.grad
+                assert gradient is not None and gradient.abs().sum() > 0, name
+
+    def test_only_padding(self):
+        """A row without any source token, which fairseq does not make, gives no NaN."""
+        logits, _ = make_lwc()(torch.tensor([[PAD, PAD], [4, EOS]]), None, torch.tensor([[EOS, 5], [EOS, 5]]))
+        assert logits.isfinite().all()
+
+    def test_weights_are_held_once(self):
+        model = make_lwc()
+        assert len(model.state_dict()) == len(list(model.parameters())) == len(weights(model))
+
+    def test_half_precision(self):
+        model, single = make_lwc(dtype=torch.float32).bfloat16(), make_lwc(dtype=torch.float32)
+        src, prev = random_batch(LENGTHS)
+        half, full = model(src, None, prev)[0].float(), single(src, None, prev)[0]
+        assert torch.nn.functional.cosine_similarity(half[0].flatten(), full[0].flatten(), dim=0) > 0.99
+        step, _ = model.decoder(prev[:, :1], model.encoder(src), {})
+        assert torch.allclose(step[:, 0].float(), half[:, 0], atol=0.5)
+
+
+class TestConfiguration:
+    def build(self, types, **settings):
+        dictionary = make_dictionary(types)
+        task = TranslationTask.__new__(TranslationTask)
+        task.src_dict = task.tgt_dict = dictionary
+        positions = {"max_source_positions": 1024, "max_target_positions": 1024}
+        return LWCTransformerModel.build_model(LWCTransformerConfig(**positions, **settings), task)
+
+    def test_parameters_of_the_papers_small_model(self):
+        """Table 3: 19.07M with 14 layers and a joint vocabulary of 31,300."""
+        model = self.build(31_300, **PRESETS["lwc_transformer_small"])
+        count = sum(parameter.numel() for parameter in model.parameters())
+        assert count == 14 * 789_760 + 31_300 * 256 + 2 * 256 + 2 * 256  # layers, tokens, sides, final norm
+        assert count == pytest.approx(19.07e6, rel=5e-3)
+
+    @pytest.mark.parametrize("layers", [10, 14, 18, 22])
+    def test_depths_of_table_4(self, layers):
+        assert len(self.build(100, layers=layers, embed_dim=16, attention_heads=4).encoder.stack.layers) == layers
+
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"embed_dim": 30, "attention_heads": 4}, "--embed-dim 30 is not divisible by --attention-heads 4"),
+            ({"embed_dim": 15, "attention_heads": 5}, "--embed-dim 15 is odd"),
+            ({"layers": 0}, "--layers 0: must be at least 1"),
+            ({"attention_heads": -2}, "--attention-heads -2: must be at least 1"),
+            ({"dropout": 1.0}, r"--dropout 1.0: must be in \[0, 1\)"),
+            ({"alignment_layer": 14}, "--alignment-layer 14: with --layers 14 it must be from -14 to 13"),
+        ],
+    )
+    def test_impossible_settings_are_refused_by_name(self, settings, message):
+        with pytest.raises(ValueError, match=message):
+            self.build(100, **settings)
+
+    def test_separate_dictionaries_are_refused(self):
+        task = TranslationTask.__new__(TranslationTask)
+        task.src_dict, task.tgt_dict = make_dictionary(20), make_dictionary(30)
+        with pytest.raises(ValueError, match=r"\(20 and 30 types\): run fairseq-preprocess with --joined-dictionary"):
+            LWCTransformerModel.build_model(LWCTransformerConfig(), task)

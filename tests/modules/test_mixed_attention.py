@@ -1,0 +1,111 @@
+import pytest
+import torch
+from conftest import PAD, random_batch
+
+from lwc_fairseq.data.packing import pack
+from lwc_fairseq.modules import mixed_attention
+from lwc_fairseq.modules.mixed_attention import (
+    FlashAttention,
+    MixedAttention,
+    PaddedAttention,
+    attend_packed,
+    mixed_attention_mask,
+)
+
+LENGTHS = [(3, 2), (1, 4), (5, 1)]
+
+
+def packed(lengths=LENGTHS):
+    return pack(*random_batch(lengths), PAD)
+
+
+def test_mask_is_equation_3_for_every_sentence_of_a_ragged_batch():
+    mask = mixed_attention_mask(torch.tensor([n for n, _ in LENGTHS]), 6)
+    assert mask.shape == (3, 6, 6)
+    for (n, m), visible in zip(LENGTHS, mask, strict=True):
+        for i in range(n + m):
+            target = i - n  # the paper's i, for a target token
+            for j in range(6):
+                expected = j < n if target < 0 else j < n or j <= n + target
+                assert visible[i, j] == expected, (n, m, i, j)
+
+
+def test_mask_of_two_source_and_three_target_tokens():
+    mask = mixed_attention_mask(torch.tensor([2]), 5)[0].int().tolist()
+    assert mask == [[1, 1, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]
+
+
+def attention_by_loops(qkv, lengths):
+    """Eq. 3 sentence by sentence, head by head, token by token."""
+    context = torch.zeros_like(qkv[:, 0])
+    start = 0
+    for n, m in lengths:
+        for head in range(qkv.size(2)):
+            query, key, value = qkv[start : start + n + m, :, head].unbind(1)
+            for i in range(n + m):
+                seen = [j for j in range(n + m) if j < n or j <= i]
+                scores = torch.stack([query[i] @ key[j] for j in seen]) / query.size(-1) ** 0.5
+                context[start + i, head] = scores.softmax(0) @ value[seen]
+        start += n + m
+    return context
+
+
+def test_padded_attention_equals_loops():
+    qkv = torch.randn(16, 3, 2, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    context = PaddedAttention(packed())(qkv)
+    assert torch.allclose(context, attention_by_loops(qkv, LENGTHS), atol=1e-12)
+
+
+def test_flash_attention_composes_eq_3_from_variable_length_calls(monkeypatch):
+    """On a CPU there is no such kernel; a plain one in its place shows that the two calls make up eq. 3."""
+
+    def varlen_by_loops(query, key, value, offsets, key_offsets, length, key_length, window_size):
+        assert torch.equal(offsets, key_offsets) and offsets.dtype == torch.int32
+        assert length == key_length == offsets.diff().max()
+        out = torch.empty_like(query)
+        for start, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+            q, k, v = (x[start:end].transpose(0, 1) for x in (query, key, value))
+            causal = window_size == (-1, 0)
+            out[start:end] = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal).transpose(0, 1)
+        return out
+
+    monkeypatch.setattr(mixed_attention, "varlen_attn", varlen_by_loops)
+    qkv = torch.randn(16, 3, 2, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    assert torch.allclose(FlashAttention(packed())(qkv), attention_by_loops(qkv, LENGTHS), atol=1e-12)
+    src, _ = random_batch(LENGTHS)
+    sources, alone = pack(src, src[:, :0], PAD), qkv[:9]
+    assert torch.allclose(FlashAttention(sources)(alone), PaddedAttention(sources)(alone), atol=1e-12)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_flash_path_equals_mask_path(dtype):
+    lengths = [(30, 17), (1, 40), (64, 1), (9, 9)]
+    src, prev = random_batch(lengths)
+    packing = pack(src.cuda(), prev.cuda(), PAD)
+    qkv = torch.randn(sum(map(sum, lengths)), 3, 4, 64, device="cuda", dtype=dtype, requires_grad=True)
+    flash, padded = attend_packed(packing, qkv, 0.0), PaddedAttention(packing)
+    assert isinstance(flash, FlashAttention)
+    grad = torch.randn_like(qkv[:, 0])
+    outcomes = [(a := attend(qkv), torch.autograd.grad(a, qkv, grad)[0]) for attend in (flash, padded)]
+    for ours, theirs in zip(*outcomes, strict=True):
+        assert torch.allclose(ours, theirs, atol=3e-2 if dtype == torch.bfloat16 else 4e-3)
+
+
+def test_attention_dropout_drops_and_keeps_the_mask_path():
+    packing = packed()
+    qkv = torch.randn(16, 3, 2, 4)
+    dropped = attend_packed(packing, qkv, 0.5)
+    assert isinstance(dropped, PaddedAttention)
+    assert not torch.equal(dropped(qkv), attend_packed(packing, qkv, 0.0)(qkv))
+
+
+def test_heads_share_one_projection_of_each_kind():
+    attention = MixedAttention(embed_dim=8, heads=2)
+    assert {name: tuple(p.shape) for name, p in attention.named_parameters()} == {
+        "qkv.weight": (24, 8),
+        "qkv.bias": (24,),
+        "out.weight": (8, 8),
+        "out.bias": (8,),
+    }
+    assert attention(torch.randn(16, 8), PaddedAttention(packed())).shape == (16, 8)
