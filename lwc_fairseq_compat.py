@@ -18,7 +18,7 @@ from importlib.machinery import PathFinder
 class UserError(ValueError):
     """Bad input that the user can mend: the message says what, which value and what to do.
 
-    The ``fairseq-*`` commands print it as one line, without a traceback (:func:`one_line_errors`).
+    The ``fairseq-*`` commands print it as one line, without a traceback (:func:`print_user_errors_in_one_line`).
     """
 
 
@@ -35,12 +35,12 @@ class _FairseqFinder:
         self.fairseq_seen = False
 
     def find_spec(self, name, path=None, target=None):
-        if not name.startswith("fairseq"):
+        if name.partition(".")[0] != "fairseq":
             return None
-        if not self.fairseq_seen and name.partition(".")[0] in ("fairseq", "fairseq_cli"):
+        if not self.fairseq_seen:
             self.fairseq_seen = True
-            make_dataclass_defaults_hashable()
-            trust_checkpoint_classes()
+            for patch in GENERAL_PATCHES:
+                patch()
         patch = PATCHES.get(name)
         return patch and _spec_with_patch(PathFinder.find_spec(name, path), patch)
 
@@ -287,29 +287,70 @@ def name_misfit_checkpoint(module):
     module.BaseFairseqModel.load_state_dict = load_fitting_state_dict
 
 
-def one_line_errors(module):
+def name_invalid_size(module):
+    """Say which sentence is too long in one line.
+
+    Mends: ``fairseq/tasks/fairseq_task.py::FairseqTask.filter_indices_by_size``. Needed: always.
+    """
+    filter_indices_by_size = module.FairseqTask.filter_indices_by_size
+
+    @functools.wraps(filter_indices_by_size)
+    def filter_indices_by_named_size(self, *args, **kwargs):
+        try:
+            return filter_indices_by_size(self, *args, **kwargs)
+        except Exception as error:
+            if "is invalid" not in str(error):
+                raise
+            raise UserError(f"{error}, or raise --max-source-positions and --max-target-positions") from error
+
+    module.FairseqTask.filter_indices_by_size = filter_indices_by_named_size
+
+
+def print_user_errors_in_one_line():
     """End a command with one line, not a traceback, when the user can mend the cause.
 
-    Mends: the commands in ``fairseq_cli``. Needed: always.
+    Mends: the commands of ``fairseq_cli``, which let every exception through. Needed: always.
     """
-    cli_main = module.cli_main
+    excepthook = sys.excepthook
 
-    @functools.wraps(cli_main)
-    def cli_main_with_clear_errors(*args, **kwargs):
-        try:
-            return cli_main(*args, **kwargs)
-        except UserError as error:
-            sys.exit(f"{module.__name__.replace('fairseq_cli.', 'fairseq-')}: error: {error}")
+    def hook(kind, error, traceback):
+        if issubclass(kind, UserError):
+            print(f"{sys.argv[0].rpartition('/')[2]}: error: {error}", file=sys.stderr)
+        else:
+            excepthook(kind, error, traceback)
 
-    module.cli_main = cli_main_with_clear_errors
+    sys.excepthook = hook
 
 
+def silence_deprecations():
+    """Keep quiet about calls that fairseq makes in a way hydra and torch now discourage.
+
+    Why: nobody will change these calls, every command repeats some twenty lines about them, and they bury the
+    messages that matter.
+    Mends: ``fairseq/dataclass/utils.py``, ``fairseq_cli/hydra_train.py``, ``fairseq/tasks/fairseq_task.py``.
+    Needed: with hydra-core from 1.1, torch from 2.4.
+    """
+    import warnings
+
+    warnings.filterwarnings("ignore", category=UserWarning, module="hydra")
+    warnings.filterwarnings("ignore", category=UserWarning, message=r"\s*'config' is validated against ConfigStore")
+    warnings.filterwarnings("ignore", category=UserWarning, message=r"\s*The version_base parameter is not specified")
+    warnings.filterwarnings("ignore", category=UserWarning, message="'pin_memory' argument is set as true but no acc")
+    warnings.filterwarnings("ignore", category=FutureWarning, module="fairseq")
+
+
+GENERAL_PATCHES = (
+    make_dataclass_defaults_hashable,
+    trust_checkpoint_classes,
+    print_user_errors_in_one_line,
+    silence_deprecations,
+)
 PATCHES = {
     "fairseq.checkpoint_utils": name_unreadable_checkpoint,
     "fairseq.data.dictionary": name_missing_dictionary,
     "fairseq.distributed.utils": broadcast_configurations,
     "fairseq.models.fairseq_model": name_misfit_checkpoint,
     "fairseq.modules.transformer_layer": drop_fused_kernel,
+    "fairseq.tasks.fairseq_task": name_invalid_size,
     "fairseq.utils": check_precision,
-    **{f"fairseq_cli.{command}": one_line_errors for command in ("train", "generate", "interactive", "validate")},
 }

@@ -1,25 +1,27 @@
-"""Presets: named settings of a model's dataclass, for --arch and for hydra's model=."""
+"""Presets: a model under another name, with other defaults."""
 
-from dataclasses import replace
+from dataclasses import field, fields, make_dataclass
 
 from fairseq.dataclass import FairseqDataclass
-from fairseq.models import register_model_architecture
-from hydra.core.config_store import ConfigStore
+from fairseq.models import BaseFairseqModel, register_model
 
 
-def register_preset(model: str, name: str, config: type[FairseqDataclass], **settings) -> None:
-    """Register `settings`, those fields of `config` that differ from its defaults, under `name`.
+def register_preset(
+    name: str, model: type[BaseFairseqModel], config: type[FairseqDataclass], **defaults: object
+) -> None:
+    """Register `model` as `name`, with `config`'s defaults changed to `defaults`.
 
-    With --arch, flags given on the command line win over the preset. fairseq calls the preset's function twice, the
-    second time on a configuration that is complete: it only fills what is absent.
+    fairseq's own presets are functions that fill in what the command line left out; it runs them twice, and hydra
+    not at all. A preset that is a model with its own dataclass is the same for --arch, hydra and YAML.
     """
-
-    def fill(args):
-        for field, value in settings.items():
-            if not hasattr(args, field):
-                setattr(args, field, value)
-
-    register_model_architecture(model, name)(fill)
-    node = replace(config(), **settings)
-    node._name = model
-    ConfigStore.instance().store(name=name, group="model", node=node, provider="lwc_fairseq")
+    changed = [
+        (f.name, f.type, field(default=defaults.pop(f.name), metadata=f.metadata))
+        for f in fields(config)
+        if f.name in defaults
+    ]
+    if defaults:
+        raise TypeError(f"preset {name}: {config.__name__} has no {', '.join(defaults)}")
+    namespace = {"__module__": config.__module__, "__doc__": config.__doc__}
+    preset_config = make_dataclass(config.__name__, changed, bases=(config,), namespace=namespace)
+    attributes = {"__module__": model.__module__, "__doc__": model.__doc__}
+    register_model(name, dataclass=preset_config)(type(model.__name__, (model,), attributes))

@@ -275,4 +275,4 @@ PRESETS = {
     "lwc_transformer_big": {"embed_dim": 1024, "attention_heads": 16},
 }
 for name, settings in PRESETS.items():
-    register_preset("lwc_transformer", name, LWCTransformerConfig, **settings)
+    register_preset(name, LWCTransformerModel, LWCTransformerConfig, **settings)

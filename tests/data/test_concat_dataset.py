@@ -1,8 +1,8 @@
 import numpy as np
 import torch
-from conftest import EOS, PAD, make_dictionary
 from fairseq.data import LanguagePairDataset
 
+from conftest import EOS, PAD, make_dictionary
 from lwc_fairseq.data.concat_dataset import ConcatPairDataset, reverse_tokens
 from lwc_fairseq.data.packing import pack
 

@@ -1,6 +1,6 @@
 import torch
-from conftest import PAD, random_batch
 
+from conftest import PAD, random_batch
 from lwc_fairseq.data.packing import pack, pad_rows
 
 LENGTHS = [(3, 2), (1, 4), (5, 1)]

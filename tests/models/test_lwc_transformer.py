@@ -1,14 +1,14 @@
 import pytest
 import torch
-from conftest import EOS, PAD, make_dictionary, make_lwc, random_batch
 from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks.translation import TranslationTask
-from reference_lwc import lwc_logits, lwc_loss, visible
 
+from conftest import EOS, PAD, make_dictionary, make_lwc, random_batch
 from lwc_fairseq.data.packing import pack
 from lwc_fairseq.models.lwc_transformer import PRESETS, LWCTransformerConfig, LWCTransformerModel
 from lwc_fairseq.modules.mixed_attention import mixed_attention_mask
+from reference_lwc import lwc_logits, lwc_loss, visible
 
 LENGTHS = [(4, 3), (2, 6), (7, 1), (1, 2)]
 NORMALIZE = pytest.mark.parametrize("normalize_after", [False, True], ids=["pre-norm", "post-norm"])

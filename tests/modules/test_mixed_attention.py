@@ -1,7 +1,7 @@
 import pytest
 import torch
-from conftest import PAD, random_batch
 
+from conftest import PAD, random_batch
 from lwc_fairseq.data.packing import pack
 from lwc_fairseq.modules import mixed_attention
 from lwc_fairseq.modules.mixed_attention import (

@@ -1,0 +1,102 @@
+"""Bad input gives one clear line or a defined output, and leaves nothing that looks finished."""
+
+import shutil
+
+import pytest
+import torch
+
+from conftest import TINY_LWC, TINY_TRAINING, binarize, hypotheses, run
+
+CONCAT = ("--user-dir", "lwc_fairseq", "--task", "concat_translation")
+
+
+def refused(*command, **settings):
+    """The last line of a command that must fail, and without a traceback."""
+    done = run(*command, check=False, **settings)
+    assert done.returncode, done.stdout[-1000:]
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.stderr.strip().splitlines()[-1]
+
+
+def train(data, out, *flags):
+    return ("fairseq-train", data, *TINY_LWC, *TINY_TRAINING, "--task", "concat_translation", "--save-dir", out, *flags)
+
+
+def test_separate_dictionaries(tiny_text, tmp_path):
+    data = binarize(tiny_text, tmp_path / "bin")
+    message = refused(*train(data, tmp_path / "out", "--max-update", "1"))
+    assert message.startswith("fairseq-train: error: lwc_transformer has one vocabulary")
+    assert "(24 and 24 types): run fairseq-preprocess with --joined-dictionary" in message
+    assert not list((tmp_path / "out").glob("*.pt"))
+
+
+def test_missing_dictionary(tiny_data, tmp_path):
+    shutil.copytree(tiny_data, tmp_path / "bin")
+    (tmp_path / "bin" / "dict.en.txt").unlink()
+    message = refused(*train(tmp_path / "bin", tmp_path / "out", "-s", "de", "-t", "en"))
+    assert f"dictionary not found: {tmp_path / 'bin' / 'dict.en.txt'}" in message
+
+
+def test_half_precision_on_a_cpu(tiny_data, tmp_path):
+    for flag in ("--fp16", "--bf16", "--memory-efficient-fp16"):
+        message = refused(*train(tiny_data, tmp_path / "out", flag))
+        assert f"error: {flag if flag != '--memory-efficient-fp16' else '--fp16'} needs a CUDA device" in message
+
+
+def test_heads_that_do_not_divide_the_width(tiny_data, tmp_path):
+    message = refused(*train(tiny_data, tmp_path / "out", "--attention-heads", "3"))
+    assert "--embed-dim 16 is not divisible by --attention-heads 3" in message
+
+
+def truncated(whole, path):
+    path.write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
+
+
+def emptied(whole, path):
+    path.write_bytes(b"")
+
+
+def of_text(whole, path):
+    path.write_text("These are no weights.\n")
+
+
+def foreign(whole, path):
+    torch.save({"weights": torch.zeros(3)}, path)
+
+
+@pytest.mark.parametrize("damage", [truncated, emptied, of_text, foreign], ids=lambda damage: damage.__name__)
+def test_unreadable_checkpoints(damage, tiny_data, tiny_checkpoint, tmp_path):
+    path = tmp_path / "checkpoint_last.pt"
+    damage(tiny_checkpoint, path)
+    before = path.read_bytes()
+    message = refused("fairseq-generate", tiny_data, "--path", path, *CONCAT, "--cpu")
+    assert message.startswith(f"fairseq-generate: error: cannot read checkpoint {path}")
+    if damage is truncated:  # nor is training started over on top of it
+        assert f"cannot read checkpoint {path}" in refused(*train(tiny_data, tmp_path, "--max-update", "20"))
+        assert path.read_bytes() == before
+
+
+def test_a_checkpoint_of_another_dictionary(tiny_text, tiny_checkpoint, tmp_path):
+    data = binarize(tiny_text, tmp_path / "bin", "--joined-dictionary", "--nwordssrc", "20")
+    message = refused("fairseq-generate", data, "--path", tiny_checkpoint, *CONCAT, "--cpu")
+    assert "the checkpoint does not fit this LWCTransformerModel" in message and "size mismatch" in message
+
+
+def test_a_line_too_long(tiny_data, tiny_checkpoint):
+    flags = ("--path", tiny_checkpoint, *CONCAT, "--cpu", "--max-len-b", "5")
+    message = refused("fairseq-interactive", tiny_data, *flags, stdin="ba " * 1100 + "\n")
+    assert "--skip-invalid-size-inputs-valid-test" in message and "1101" in message and "1024" in message
+
+
+def test_empty_lines_and_unknown_words_in_a_test_set(tiny_text, tiny_data, tiny_checkpoint, tmp_path):
+    (tmp_path / "test.de").write_text("ba de\n\nnever seen before\n\n")
+    (tmp_path / "test.en").write_text("DE BA\n\nNO\n\n")
+    dictionaries = ("--srcdict", tiny_data / "dict.de.txt", "--joined-dictionary")
+    run(
+        *("fairseq-preprocess", "-s", "de", "-t", "en", "--testpref", tmp_path / "test", *dictionaries),
+        *("--destdir", tmp_path / "bin"),
+    )
+    flags = ("--path", tiny_checkpoint, *CONCAT, "--cpu", "--max-len-b", "8", "--batch-size", "4", "--nbest", "2")
+    output = run("fairseq-generate", tmp_path / "bin", *flags, "--beam", "2").stdout
+    found = hypotheses(output)
+    assert found[1] == found[3] == ("", 0.0) and found[0][0] and found[2][0]
