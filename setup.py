@@ -22,5 +22,6 @@ setup(
         "sacremoses",
         "tqdm",
     ],
+    extras_require={"test": ["pytest>=8", "ruff"]},
     entry_points={"torch.backends": ["lwc_fairseq = lwc_fairseq_compat:activate"]},
 )

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Make or reuse .venv in the repository's root, with fairseq, this plugin and all they need.
+#
+#   bash examples/setup_env.sh
+#
+# PYTHON names the interpreter to build on (default: the newest of python3.13, python3.12, python3.11, python3 that
+# will do). What is installed, and when it is out of date, is written to .venv/ready.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+fairseq=0.12.2
+log=.venv/install.log
+
+missing() {
+  printf 'setup_env: %s\n           %s\n' "$1" "$2" >&2
+  exit 1
+}
+
+new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
+
+find_python() {
+  local candidate
+  for candidate in ${PYTHON:-python3.13 python3.12 python3.11 python3}; do
+    if new_enough "$candidate"; then
+      echo "$candidate"
+      return
+    fi
+  done
+  missing "no Python 3.11 or newer (looked at: ${PYTHON:-python3.13, python3.12, python3.11, python3})" \
+    "install one, for example: apt install python3 python3-venv python3-dev, or name one: PYTHON=/path/to/python3"
+}
+
+check_machine() {
+  "$python" -c 'import venv, ensurepip' 2>/dev/null || missing "$python cannot make virtual environments" \
+    "install its venv package, for example: apt install python3-venv"
+  local header
+  header=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include") + "/Python.h")')
+  [ -f "$header" ] || missing "the Python headers are missing ($header), which fairseq is compiled with" \
+    "install them, for example: apt install python3-dev"
+  command -v "${CXX:-c++}" >/dev/null || command -v g++ >/dev/null || command -v clang++ >/dev/null ||
+    missing "no C++ compiler, which fairseq is compiled with" "install one, for example: apt install g++"
+}
+
+# pip into the log; on the screen the names of what it fetches
+pip_install() {
+  if ! .venv/bin/python -m pip install "$@" 2>&1 | tee -a "$log" |
+    sed -un 's/^Collecting \([^ ]*\).*/    \1/p; s/^Building wheels for collected packages: /    building /p'; then
+    tail -n 20 "$log" >&2
+    missing "pip failed; its last lines are above, the rest is in $log" "mend the cause and run this again"
+  fi
+}
+
+# whatever changes what must be installed changes this
+fingerprint() { cat setup.py constraints.txt examples/setup_env.sh | cksum; }
+
+if [ -f .venv/ready ] && [ "$(cat .venv/ready)" = "$(fingerprint)" ] && .venv/bin/python -c '' 2>/dev/null; then
+  echo "environment: .venv is ready"
+  exit 0
+fi
+
+python=$(find_python)
+check_machine
+started=$SECONDS
+echo "environment: building .venv with $("$python" --version), about two minutes"
+[ -x .venv/bin/python ] && .venv/bin/python -c '' 2>/dev/null || "$python" -m venv --clear .venv
+: > "$log"
+echo "  PyTorch and the other requirements"
+pip_install -c constraints.txt -e '.[test]'
+echo "  fairseq $fairseq, compiled here"
+pip_install -c constraints.txt --no-deps "fairseq==$fairseq"
+.venv/bin/python -c 'import lwc_fairseq' >> "$log" 2>&1 || {
+  tail -n 20 "$log" >&2
+  missing "lwc_fairseq does not import; the last lines are above" "remove .venv and run this again"
+}
+fingerprint > .venv/ready
+echo "environment: ready after $((SECONDS - started)) s"
