@@ -65,7 +65,8 @@ echo "environment: building .venv with $("$python" --version), about two minutes
 [ -x .venv/bin/python ] && .venv/bin/python -c '' 2>/dev/null || "$python" -m venv --clear .venv
 : > "$log"
 echo "  PyTorch and the other requirements"
-pip_install -c constraints.txt -e '.[test]'
+# "compat" makes the checkout importable by a path alone; pip's default would run code at every start of Python
+pip_install -c constraints.txt --config-settings editable_mode=compat -e '.[test]'
 echo "  fairseq $fairseq, compiled here"
 pip_install -c constraints.txt --no-deps "fairseq==$fairseq"
 .venv/bin/python -c 'import lwc_fairseq' >> "$log" 2>&1 || {

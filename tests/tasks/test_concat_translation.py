@@ -1,0 +1,86 @@
+import torch
+from fairseq.sequence_generator import SequenceGenerator
+from fairseq.token_generation_constraints import pack_constraints
+
+from conftest import EOS, PAD, make_dictionary, make_lwc
+from lwc_fairseq.tasks.concat_translation import (
+    ConcatTranslationConfig,
+    ConcatTranslationTask,
+    reverse_constraints,
+    reverse_hypothesis,
+)
+
+
+def make_task(**settings):
+    dictionary = make_dictionary(17)
+    return ConcatTranslationTask(ConcatTranslationConfig(**settings), dictionary, dictionary)
+
+
+def hypothesis(**fields):
+    return {
+        "tokens": torch.tensor([5, 6, 7, EOS]),
+        "score": torch.tensor(-1.0),
+        "positional_scores": torch.tensor([-0.1, -0.2, -0.3, -0.4]),
+        "attention": torch.arange(8.0).view(2, 4),  # source x target
+        "alignment": torch.empty(0),
+        **fields,
+    }
+
+
+def test_a_hypothesis_is_turned_as_a_whole():
+    turned = reverse_hypothesis(hypothesis(), EOS)
+    assert turned["tokens"].tolist() == [7, 6, 5, EOS]
+    assert torch.equal(turned["positional_scores"], torch.tensor([-0.3, -0.2, -0.1, -0.4]))
+    assert turned["attention"].tolist() == [[2, 1, 0, 3], [6, 5, 4, 7]]
+    assert turned["score"] == -1
+
+    hard = reverse_hypothesis(hypothesis(alignment=[(1, 0), (0, 1), (1, 2)]), EOS)
+    assert hard["alignment"] == [(0, 1), (1, 0), (1, 2)]
+    soft = reverse_hypothesis(hypothesis(alignment=[["0.1"], ["0.2"], ["0.3"], ["1.0"]]), EOS)
+    assert soft["alignment"] == [["0.3"], ["0.2"], ["0.1"], ["1.0"]]
+    assert reverse_hypothesis(hypothesis(attention=torch.empty(0)), EOS)["attention"].numel() == 0
+
+
+def test_constraints_are_turned_phrase_by_phrase():
+    packed = pack_constraints([[torch.tensor([4, 5, 6]), torch.tensor([7])], []])
+    expected = pack_constraints([[torch.tensor([6, 5, 4]), torch.tensor([7])], []])
+    assert torch.equal(reverse_constraints(packed), expected)
+
+
+def generate(task, src_tokens, target=None):
+    model = make_lwc()
+    sample = {"net_input": {"src_tokens": src_tokens, "src_lengths": None}, "target": target}
+    generator = SequenceGenerator([model], task.target_dictionary, beam_size=2, max_len_a=0, max_len_b=6)
+    return task.inference_step(generator, [model], sample), sample
+
+
+def test_an_empty_source_gives_an_empty_translation_and_its_neighbours_theirs():
+    sentences = torch.tensor([[5, 6, EOS], [PAD, PAD, EOS], [7, 8, EOS]])
+    together, _ = generate(make_task(), sentences)
+    assert [h["tokens"].tolist() for h in together[1]] == [[EOS]]
+    assert together[1][0]["score"] == 0 and together[1][0]["positional_scores"].tolist() == [0]
+    alone, _ = generate(make_task(), sentences[[0, 2]])
+    assert [h["tokens"].tolist() for h in alone[1]] == [h["tokens"].tolist() for h in together[2]]
+
+
+def test_reversed_targets_come_back_in_reading_order():
+    source = torch.tensor([[5, 6, EOS], [7, 8, EOS]])
+    target = torch.tensor([[4, 5, 6, EOS], [7, EOS, PAD, PAD]])
+    plain, _ = generate(make_task(), source)
+    turned, sample = generate(make_task(reverse_target=True), source, target.clone())
+    for ours, theirs in zip(turned, plain, strict=True):
+        for mine, other in zip(ours, theirs, strict=True):
+            assert mine["tokens"].tolist() == [*other["tokens"][:-1].flip(0).tolist(), EOS]
+    assert sample["target"].tolist() == [[6, 5, 4, EOS], [7, EOS, PAD, PAD]]
+
+
+def test_generation_takes_no_packing():
+    """Ensembles may hold stock models, whose encoders would stumble over it."""
+    task, model = make_task(), make_lwc()
+
+    class Generator:
+        def generate(self, models, sample, **options):
+            return sample["net_input"]
+
+    inputs = {"src_tokens": torch.tensor([[5, EOS]]), "packing": {}}
+    assert task.inference_step(Generator(), [model], {"net_input": inputs}) == {"src_tokens": inputs["src_tokens"]}
