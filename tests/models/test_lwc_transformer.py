@@ -133,6 +133,21 @@ class TestDecoding:
         assert all(a is b for a, b in zip(encoder_out.keys, stepped.keys, strict=True))
         assert encoder_out.keys[0].size(0) == 4
 
+    @pytest.mark.parametrize("layer", [0, 1, -1])
+    def test_alignment_is_the_named_layers_attention_to_the_source(self, layer):
+        model = make_lwc(alignment_layer=layer)
+        src, prev = random_batch([(4, 3)])
+        seen = []
+        model.encoder.stack.run_packed(pack(src, prev, PAD), seen.append)
+        query, key, _ = seen[layer].unbind(1)  # (7, 2, 8) each
+        scores = torch.einsum("ihd,jhd->hij", query, key) / 8**0.5
+        weights = scores.masked_fill(~mixed_attention_mask(torch.tensor([4]), 7), -torch.inf).softmax(-1)
+
+        _, extra = model.decoder(prev, model.encoder(src))
+        assert torch.allclose(extra["attn"][0][0], weights.mean(0)[4:, :4], rtol=0, atol=1e-12)
+        model.decoder.make_generation_fast_(need_attn=None)
+        assert model.decoder(prev, model.encoder(src))[1]["attn"] == [None]
+
     def test_a_sentence_alone_equals_the_same_in_a_batch(self):
         model = make_lwc(types=40)
         src, _ = random_batch([(5, 1), (1, 1), (9, 1), (3, 1)], types=40)
