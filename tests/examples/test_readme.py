@@ -1,0 +1,105 @@
+"""Every command of README.md runs, in order, as printed, in a copy of the repository without anything built."""
+
+import random
+import re
+import shlex
+import shutil
+
+import pytest
+from sacrebleu import corpus_bleu
+
+from conftest import ROOT, hypotheses, run
+
+QUICKSTART = "bash examples/quickstart.sh"
+ELSEWHERE = {
+    "bash tests/run.sh": "is what runs this test",
+    "source .venv/bin/activate": "has no effect on the next command here; run() puts .venv on the path",
+}
+
+
+def commands(page: str) -> list[str]:
+    """The commands of a page's bash blocks; a backslash continues a line, a comment ends it."""
+    blocks = re.findall(r"```bash\n(.*?)```", page, flags=re.DOTALL)
+    lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
+    return [line.split(" #")[0].strip() for line in lines if line.strip()]
+
+
+@pytest.fixture(scope="session")
+def clone(tmp_path_factory):
+    """A copy of the repository with the environment that the tests run in."""
+    copy = tmp_path_factory.mktemp("clone") / "lwc"
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".venv", "runs", ".git", "__pycache__", ".*_cache"))
+    (copy / ".venv").symlink_to(ROOT / ".venv")
+    return copy
+
+
+@pytest.fixture(scope="session")
+def quickstart(clone) -> str:
+    """What the quickstart prints, the first time."""
+    return run(*shlex.split(QUICKSTART), cwd=clone).stdout
+
+
+def test_quickstart_translates_the_demo_corpus(quickstart, clone):
+    score = re.search(r"BLEU = ([\d.]+) +\((\S+)\)", quickstart)
+    assert float(score[1]) >= 90
+    assert "tok:13a" in score[2] and "version:" in score[2]
+    assert quickstart.count("  German  ") == quickstart.count("  translation  ") == 5
+    for step in range(1, 8):
+        assert f"[{step}/7]" in quickstart
+    for path in ("runs/quickstart/text", "runs/quickstart/lwc_transformer_small/checkpoint_best.pt"):
+        assert path in quickstart and (clone / path).exists()
+    assert "perplexity" in quickstart  # progress of training
+
+
+def test_quickstart_does_nothing_twice(quickstart, clone):
+    again = run(*shlex.split(QUICKSTART), cwd=clone).stdout
+    assert again.count("done before") == 7
+    assert re.search(r"BLEU = .*", again)[0] == re.search(r"BLEU = .*", quickstart)[0]
+
+
+def test_a_model_fed_shuffled_sources_does_not_come_near(quickstart, clone):
+    """The source decides: its words in random order, or another sentence in its place, lead elsewhere."""
+    out = clone / "runs" / "quickstart"
+    draw = random.Random(1)
+    sources, references = ((out / "text" / f"test.{side}").read_text("utf-8").splitlines() for side in ("de", "en"))
+    mixed_words = [" ".join(draw.sample(source.split(), len(source.split()))) for source in sources]
+    mixed_sentences = sources[1:] + sources[:1]
+    for mixed, limit in ((mixed_words, 70), (mixed_sentences, 30)):
+        output = run(
+            *("fairseq-interactive", out / "data", "--user-dir", "lwc_fairseq", "--task", "concat_translation"),
+            *("--path", out / "lwc_transformer_small" / "checkpoint_best.pt", "--bpe", "subword_nmt"),
+            *("--bpe-codes", out / "bpe" / "codes", "--beam", "1", "--buffer-size", "500", "--batch-size", "100"),
+            *("--post-process", "subword_nmt"),
+            stdin="\n".join(mixed),
+            cwd=clone,
+        ).stdout
+        assert corpus_bleu([text for text, _ in hypotheses(output)], [references]).score < limit
+
+
+def test_quickstart_names_the_step_that_fails(quickstart, clone):
+    scored = clone / "runs" / "quickstart" / "lwc_transformer_small"
+    (scored / "score.json").rename(scored / "score.kept")
+    (scored / "test.en").rename(scored / "test.kept")
+    (scored / "test.en").write_text("one line\n")
+    failed = run(*shlex.split(QUICKSTART), cwd=clone, check=False)
+    (scored / "test.kept").replace(scored / "test.en")
+    (scored / "score.kept").replace(scored / "score.json")
+    assert failed.returncode
+    assert "quickstart: stopped while scoring; the log is runs/quickstart" in failed.stderr
+
+
+def test_quickstart_refuses_unknown_arguments(clone):
+    failed = run("bash", "examples/quickstart.sh", "--fesh", cwd=clone, check=False)
+    assert failed.returncode == 2 and "unknown argument --fesh" in failed.stderr
+
+
+def test_every_other_command_of_the_readme_runs(quickstart, clone):
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    left = [command for command in commands(page) if command != QUICKSTART and command not in ELSEWHERE]
+    assert len(left) == 5
+    for command in left:
+        if command.startswith("pip install"):
+            command = command.replace("pip install", "python -m pip install --dry-run --no-deps")
+        done = run("bash", "-c", command, cwd=clone)
+        if command.startswith("fairseq-generate"):
+            assert len(hypotheses(done.stdout)) == 500
