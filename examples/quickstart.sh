@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # From nothing to a scored translation: set up, make a demo corpus, train a small model, translate, score.
 #
-#   bash examples/quickstart.sh [--fresh] [--arch NAME] [--out FOLDER]
+#   bash examples/quickstart.sh [--fresh] [--out FOLDER]
 #
 #   --fresh       start over; otherwise finished steps are kept and training resumes
-#   --arch NAME   the model to train (default: lwc_transformer_small, made smaller still)
 #   --out FOLDER  where everything goes (default: runs/quickstart)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,9 +12,9 @@ arch=lwc_transformer_small out=runs/quickstart fresh=
 while [ $# -gt 0 ]; do
   case $1 in
     --fresh) fresh=1 ;;
-    --arch | --out)
-      [ $# -ge 2 ] || { echo "quickstart: $1 wants a value" >&2; exit 2; }
-      declare "${1#--}=$2"
+    --out)
+      [ $# -ge 2 ] || { echo "quickstart: --out wants a folder" >&2; exit 2; }
+      out=$2
       shift
       ;;
     *) echo "quickstart: unknown argument $1; see the head of $0" >&2; exit 2 ;;
@@ -23,10 +22,16 @@ while [ $# -gt 0 ]; do
   shift
 done
 
-updates=900
+updates=850
 text=$out/text bpe=$out/bpe data=$out/data model=$out/$arch
-began=$SECONDS step=0 doing="setting up"
-trap 'status=$?; [ $status -eq 0 ] || echo "quickstart: stopped while $doing${log:+; the log is $log}" >&2' EXIT
+step=0 doing="setting up" log=
+stopped() {
+  local status=$?
+  [ $status -eq 0 ] && return
+  [ -f "$log" ] && tail -n 15 "$log" >&2
+  echo "quickstart: stopped while $doing${log:+; the log is $log}" >&2
+}
+trap stopped EXIT
 
 # announce WHAT RESULT: says what comes next; true if its result is not there yet
 announce() {
@@ -39,15 +44,9 @@ announce() {
   echo
 }
 
-# logged FILE COMMAND...: notes the command for the summary, sends its output to FILE and shows the end if it fails
-logged() {
-  log=$1
-  shift
-  note "$@"
-  "$@" > "$log" 2>&1 || { tail -n 15 "$log" >&2; return 1; }
-}
-
-note() { echo "$(printf '%q ' "$@")" >> "$out/commands"; }
+# note COMMAND: keeps a command for the summary;  quoted WORD...: the words, as a shell would read them
+note() { echo "$1" >> "$out/commands"; }
+quoted() { printf '%q ' "$@"; }
 
 training_progress() {
   sed -un "s/.*train_inner.* ppl=\([0-9.]*\).* num_updates=\([0-9]*\).*/      update \2 of $updates, perplexity \1/p
@@ -59,67 +58,73 @@ export PATH="$PWD/.venv/bin:$PATH"
 began=$SECONDS
 [ -z "$fresh" ] || rm -rf "$out"
 mkdir -p "$out"
-touch "$out/commands"
+: > "$out/commands"
 
+note "python examples/quickstart/corpus.py --out $text"
 if announce "making the demo corpus: German-English, 20,000 pairs" "$text"; then
   rm -rf "$text.making"
-  note python examples/quickstart/corpus.py --out "$text"
   python examples/quickstart/corpus.py --out "$text.making"
   mv "$text.making" "$text"
 fi
 
+note "mkdir -p $bpe; cat $text/train.de $text/train.en | subword-nmt learn-bpe -s 2000 > $bpe/codes"
+note "for f in {train,valid,test}.{de,en}; do subword-nmt apply-bpe -c $bpe/codes < $text/\$f > $bpe/\$f; done"
 if announce "learning a joint BPE of 2,000 merges" "$bpe"; then
   rm -rf "$bpe.making"
   mkdir "$bpe.making"
-  note "cat $text/train.de $text/train.en | subword-nmt learn-bpe -s 2000 -o $bpe/codes"
-  cat "$text/train.de" "$text/train.en" | subword-nmt learn-bpe -s 2000 -o "$bpe.making/codes" 2> /dev/null
-  note "subword-nmt apply-bpe -c $bpe/codes < $text/train.de > $bpe/train.de   # and so on for each file"
+  log=$out/bpe.log
+  cat "$text/train.de" "$text/train.en" | subword-nmt learn-bpe -s 2000 > "$bpe.making/codes" 2> "$log"
   for file in {train,valid,test}.{de,en}; do
     subword-nmt apply-bpe -c "$bpe.making/codes" < "$text/$file" > "$bpe.making/$file"
   done
   mv "$bpe.making" "$bpe"
 fi
 
+binarise=(fairseq-preprocess -s de -t en --joined-dictionary
+  --trainpref "$bpe/train" --validpref "$bpe/valid" --testpref "$bpe/test" --workers 2 --destdir)
+note "$(quoted "${binarise[@]}" "$data")"
 if announce "binarising with one joined dictionary" "$data"; then
   rm -rf "$data.making"
-  binarise=(fairseq-preprocess -s de -t en --joined-dictionary
-    --trainpref "$bpe/train" --validpref "$bpe/valid" --testpref "$bpe/test" --workers 2 --destdir)
-  note "${binarise[@]}" "$data"
   log=$out/preprocess.log
-  "${binarise[@]}" "$data.making" > "$log" 2>&1 || { tail -n 15 "$log" >&2; exit 1; }
+  "${binarise[@]}" "$data.making" > "$log" 2>&1
   mv "$data.making" "$data"
 fi
 
+train=(fairseq-train "$data" --user-dir lwc_fairseq --task concat_translation --arch "$arch"
+  --layers 4 --embed-dim 128 --ffn-embed-dim 512 --attention-heads 4 --dropout 0.1
+  --optimizer adam --adam-betas '(0.9, 0.98)' --lr 4e-3 --lr-scheduler inverse_sqrt --warmup-updates 200
+  --criterion label_smoothed_cross_entropy --label-smoothing 0.1
+  --max-tokens 3000 --max-update "$updates" --seed 1
+  --save-dir "$model" --no-epoch-checkpoints --log-format simple --log-interval 25)
+note "$(quoted "${train[@]}")"
 if announce "training $arch, about four minutes on two cores" "$model/trained"; then
   mkdir -p "$model"
-  train=(fairseq-train "$data" --user-dir lwc_fairseq --task concat_translation --arch "$arch"
-    --layers 6 --embed-dim 128 --ffn-embed-dim 512 --attention-heads 4 --dropout 0.1
-    --optimizer adam --adam-betas '(0.9, 0.98)' --lr 3e-3 --lr-scheduler inverse_sqrt --warmup-updates 200
-    --criterion label_smoothed_cross_entropy --label-smoothing 0.1
-    --max-tokens 4096 --max-update "$updates" --seed 1
-    --save-dir "$model" --no-epoch-checkpoints --log-format simple --log-interval 25)
-  note "${train[@]}"
-  log=$out/train.log
-  "${train[@]}" 2>&1 | tee -a "$log" | training_progress || { tail -n 15 "$log" >&2; exit 1; }
+  log=$model/train.log
+  "${train[@]}" 2>&1 | tee "$log" | training_progress
   touch "$model/trained"
 fi
 
+generate=(fairseq-generate "$data" --user-dir lwc_fairseq --task concat_translation
+  --path "$model/checkpoint_best.pt" --beam 5 --batch-size 100 --post-process subword_nmt)
+note "$(quoted "${generate[@]}")> $model/generated.txt"
 if announce "translating the test set" "$model/generated.txt"; then
-  generate=(fairseq-generate "$data" --user-dir lwc_fairseq --task concat_translation
-    --path "$model/checkpoint_best.pt" --beam 5 --batch-size 100 --post-process subword_nmt)
-  logged "$model/generated.making" "${generate[@]}"
+  log=$model/generate.log
+  "${generate[@]}" > "$model/generated.making" 2> "$log"
   mv "$model/generated.making" "$model/generated.txt"
 fi
 
-if announce "putting translations in order" "$model/test.en"; then
-  note "grep ^H- $model/generated.txt | sed s/^H-// | sort -n | cut -f 3 > $model/test.en"
+note "grep ^H- $model/generated.txt | sed s/^H-// | sort -n | cut -f 3 > $model/test.en"
+if announce "putting the translations in order" "$model/test.en"; then
   grep '^H-' "$model/generated.txt" | sed 's/^H-//' | sort -n | cut -f 3 > "$model/test.en.making"
   mv "$model/test.en.making" "$model/test.en"
 fi
 
+# --force: the corpus is tokenised, which sacrebleu would remark on
+score=(sacrebleu "$text/test.en" -i "$model/test.en" --metrics bleu chrf --force)
+note "$(quoted "${score[@]}")"
 if announce "scoring" "$model/score.json"; then
-  score=(sacrebleu "$text/test.en" -i "$model/test.en" --metrics bleu chrf)
-  logged "$model/score.making" "${score[@]}"
+  log=$model/score.log
+  "${score[@]}" > "$model/score.making" 2> "$log"
   mv "$model/score.making" "$model/score.json"
 fi
 
