@@ -336,6 +336,7 @@ def silence_deprecations():
     warnings.filterwarnings("ignore", category=UserWarning, message=r"\s*'config' is validated against ConfigStore")
     warnings.filterwarnings("ignore", category=UserWarning, message=r"\s*The version_base parameter is not specified")
     warnings.filterwarnings("ignore", category=UserWarning, message="'pin_memory' argument is set as true but no acc")
+    warnings.filterwarnings("ignore", category=UserWarning, message="Support for mismatched key_padding_mask")
     warnings.filterwarnings("ignore", category=FutureWarning, module="fairseq")
 
 

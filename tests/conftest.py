@@ -18,14 +18,6 @@ ROOT = Path(__file__).resolve().parent.parent
 PAD, EOS = 1, 2
 
 
-def pytest_collection_modifyitems(config, items):
-    for item in items:
-        if item.get_closest_marker("cuda") and not torch.cuda.is_available():
-            item.add_marker(pytest.mark.skip(reason="no CUDA device"))
-        if item.get_closest_marker("long") and "long" not in config.getoption("-m"):
-            item.add_marker(pytest.mark.skip(reason="takes minutes: run with -m long"))
-
-
 def make_dictionary(types: int) -> Dictionary:
     """A dictionary of `types` types, fairseq's four special ones among them."""
     dictionary = Dictionary()

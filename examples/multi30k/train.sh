@@ -27,5 +27,5 @@ esac
 fairseq-train "$data" --user-dir lwc_fairseq --task concat_translation "${architecture[@]}" \
   --optimizer adam --adam-betas '(0.9, 0.98)' --lr 2e-3 --lr-scheduler inverse_sqrt --warmup-updates 400 \
   --criterion label_smoothed_cross_entropy --label-smoothing 0.1 --dropout 0.2 \
-  --max-tokens 4096 --max-update 800 --seed 1 --no-epoch-checkpoints \
+  --max-tokens 4096 --max-epoch 20 --patience 5 --seed 1 --no-epoch-checkpoints \
   --log-format simple --log-interval 50 --save-dir "$out" "$@"

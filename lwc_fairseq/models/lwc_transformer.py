@@ -234,7 +234,10 @@ class LWCTransformerModel(FairseqEncoderDecoderModel):
     it has 19.07M parameters, the count in the paper's Table 3.
 
     The paper does not say where layers are normalised. Its baseline, tensor2tensor of 2018, normalised before the
-    sub-layers, and so does this model unless --normalize-after is given.
+    sub-layers, and so does this model unless --normalize-after is given. Tried with 22 layers of width 64 on the demo
+    corpus (Adam, learning rate 2e-3 after 200 updates of warm-up, 2,000 tokens a batch): normalising before, the
+    training perplexity falls to 29 after 250 updates and 12 after 350; normalising after, it stays at 240 from the
+    200th to the 250th update, where the run was stopped.
 
     Training reads the packed stream: from the `concat_translation` task ready-made, from any other fairseq task
     packed here. Both give the same numbers.

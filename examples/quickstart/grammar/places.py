@@ -93,7 +93,6 @@ PLACES = {
         ("Restaurant", "in/in", "in/to", "neu klein gut"),
         ("Café", "in/in", "in/to", "neu klein"),
         ("Hotel", "in/in", "in/to", "alt neu klein"),
-        ("Krankenhaus", "in/at", "in/to", "neu"),
         ("Büro", "in/in", "in/to", "neu klein"),
         ("Bibliothek", "in/in", "in/to", "neu alt"),
         ("Stadtbibliothek", "in/in", "in/to"),

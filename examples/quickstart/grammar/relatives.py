@@ -49,7 +49,8 @@ def is_clear(clause, role, column):
 
 
 def mentions(clause, noun):
-    return any(party.noun.english == noun.english for party in clause.parties if isinstance(party, NounPhrase))
+    others = [party.noun.english for party in clause.parties if isinstance(party, NounPhrase)]
+    return noun.english in others
 
 
 def english_pronoun(scene, role, noun):
