@@ -35,16 +35,10 @@ def main(arguments=None):
 
 def argument_parser():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument(
-        "--out", type=Path, required=True, metavar="DIR", help="folder for the files; made if need be"
-    )
-    parser.add_argument(
-        "--seed", type=count, default=1, help="another seed, another corpus (default: %(default)s)"
-    )
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the files; made if need be")
+    parser.add_argument("--seed", type=count, default=1, help="another seed, another corpus (default: %(default)s)")
     for split, size in (("train", 20000), ("valid", 500), ("test", 500)):
-        parser.add_argument(
-            f"--{split}", type=count, default=size, help="number of sentences (default: %(default)s)"
-        )
+        parser.add_argument(f"--{split}", type=count, default=size, help="number of sentences (default: %(default)s)")
     return parser
 
 

@@ -7,7 +7,6 @@ TEXT is the folder of the corpus, MODEL that of the checkpoint and translations,
 
 import json
 import sys
-
 from pathlib import Path
 
 

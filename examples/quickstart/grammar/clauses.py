@@ -4,13 +4,12 @@ from dataclasses import dataclass
 
 from . import english_order, german_order
 from .noun_phrases import NounPhrase, PronounPhrase, QuestionWord
-from .phrases import Phrase, new_concept
+from .phrases import NOTHING, Phrase, new_concept
 from .scenes import Scene
 from .verbs import Mood
 
 STATEMENT, QUESTION, SUBORDINATE = "statement", "question", "subordinate"
 CASES = {"subject": "nom", "dative": "dat", "accusative": "acc"}
-NOTHING = Phrase()
 Participant = NounPhrase | PronounPhrase | QuestionWord
 
 
@@ -61,8 +60,7 @@ class Wording:
         self.clause = clause
         self.finite, self.lexical, self.denial, self.liking = (new_concept() for _ in range(4))
         self.slots = {
-            slot: getattr(clause, slot)
-            for slot in ("complement", "place", "time", "clock", "frequency", "reason")
+            slot: getattr(clause, slot) for slot in ("complement", "place", "time", "clock", "frequency", "reason")
         }
         for slot, case in CASES.items():
             filler = getattr(clause, slot)

@@ -73,9 +73,7 @@ class Verb:
         return self.preterite[0 if person.endswith("s") else 1]
 
 
-def verb(
-    german, third, participle, english, helper="haben", preterite=(), first="", plural="", **english_extras
-):
+def verb(german, third, participle, english, helper="haben", preterite=(), first="", plural="", **english_extras):
     """``verb("an|rufen", "ruft", "gerufen", "call")``: the participle comes without the particle."""
     particle, _, infinitive = german.rpartition("|")
     return Verb(

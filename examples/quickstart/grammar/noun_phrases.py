@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from .declension import NO, Adjective, Determiner, Noun, Pronoun
-from .phrases import Phrase, new_concept, pair, tokens
+from .phrases import NOTHING, Phrase, new_concept, pair, tokens
 
 FIRST_PERSONS = ("1s", "1p")
 
@@ -17,7 +17,7 @@ class NounPhrase:
     determiner: Determiner
     adjective: Adjective | None = None
     count: tuple = ()
-    relative: Phrase = Phrase()
+    relative: Phrase = NOTHING
 
     @property
     def person(self):
@@ -44,7 +44,7 @@ class NounPhrase:
     def _determiner(self, case, negation):
         german = self.determiner.german(case, self.noun.column(self.number))
         if not german:
-            return Phrase()
+            return NOTHING
         english = self.determiner.in_english(self.number)
         if self.determiner is NO and self.noun.is_mass:
             english = "any"
@@ -55,11 +55,11 @@ class NounPhrase:
         return Phrase(tokens(german, concept), tokens(english, concept))
 
     def _count(self):
-        return pair(*self.count) if self.count else Phrase()
+        return pair(*self.count) if self.count else NOTHING
 
     def _adjective(self, case):
         if self.adjective is None:
-            return Phrase()
+            return NOTHING
         ending = self.determiner.adjectives[case][self.noun.column(self.number)]
         return pair(self.adjective.stem + ending, self.adjective.english)
 

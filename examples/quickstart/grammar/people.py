@@ -8,15 +8,12 @@ NAMES = kind("Paul Jonas Felix Anna Lena Maria", "", "name /")
 ADULT_NOUNS = "Mann Frau Nachbar Nachbarin Student Studentin"
 JOBS = "Lehrer Lehrerin Arzt Ärztin Bäcker Bauer Gärtner Mechaniker Verkäuferin"
 ADULTS = kind(ADULT_NOUNS, "alt alt jung nett freundlich", "the the a a a this / the this")
-PROFESSIONALS = kind(
-    JOBS + " Musiklehrer", "alt alt jung nett freundlich", "the the a a a this / the the this"
-)
+PROFESSIONALS = kind(JOBS + " Musiklehrer", "alt alt jung nett freundlich", "the the a a a this / the the this")
 # As objects they are more often plural, for the sake of the dative: den Männern.
 ADULTS_SERVED = kind(ADULT_NOUNS, "alt jung nett freundlich", "the a this / the the this")
 PROFESSIONALS_SERVED = kind(JOBS, "alt jung nett freundlich", "the a this / the the this")
-KIDS = kind(
-    "Kind Junge Mädchen Schüler Schülerin", "klein/little nett klug", "the the a a this / the the this"
-)
+KIDS = kind("Kind Junge Mädchen Schüler Schülerin", "klein/little nett klug", "the the a a this / the the this")
+CLASSMATES = kind("Kind Junge Mädchen Schüler Schülerin", "klein/little nett klug", "/ the the this")
 SIBLINGS = kind("Bruder Schwester Sohn Tochter", "klein/little", "my my / my")
 ELDERS = kind("Vater Mutter Großvater Großmutter Onkel Tante Eltern Großeltern", "", "my / my")
 FRIENDS = kind("Freund Freundin Kollege", "alt jung nett", "my / my")

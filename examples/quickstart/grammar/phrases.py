@@ -57,5 +57,6 @@ def gloss(text):
     return phrase
 
 
+NOTHING = Phrase()
 # The comma that only German puts before a subordinate clause.
 COMMA = Phrase(german=(Token(","),))

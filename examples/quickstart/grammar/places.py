@@ -120,7 +120,7 @@ PLACES["im Zug"] = FixedPlace("im/on_the Zug/train", "")
 PLACES["zu Hause"] = FixedPlace("zu/at Hause/home", "nach_Hause/home")
 PLACES["Schule"] = FixedPlace("in_der/at Schule/school", "in_die/to Schule/school")
 PLACES["Kirche"] = FixedPlace("in_der/in Kirche/church", "in_die/to Kirche/church")
-CITIES = (
+CITY_NAMES = (
     "Berlin/Berlin",
     "Hamburg/Hamburg",
     "München/Munich",
@@ -128,7 +128,7 @@ CITIES = (
     "Wien/Vienna",
     "Leipzig/Leipzig",
 )
-for city in CITIES:
+for city in CITY_NAMES:
     PLACES[city.partition("/")[0]] = FixedPlace(f"in/in {city}", f"nach/to {city}")
 
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from .casting import draw_clause, draw_front, draw_mood, is_common_at_the_end
 from .circumstances import CIRCUMSTANCES, PRESSING
-from .clauses import NOTHING, SUBORDINATE, render
+from .clauses import SUBORDINATE, render
 from .declension import HE, SHE, THEY
 from .noun_phrases import PronounPhrase, gender_of, same_party
-from .phrases import COMMA, gloss, pair
+from .phrases import COMMA, NOTHING, gloss, pair
 from .repertoire import ALL, REPORTED, SEPARABLE, draw_scene
 from .verbs import MUST, PAST, PRESENT, VERBS
 

@@ -4,9 +4,7 @@ from .vocabulary import kind
 
 # Food and drink.
 GROCERIES = kind("Brot Käse Fleisch Fisch", "frisch gut", "the bare bare /", described=0.6)
-SHOPPING = kind(
-    "Apfel Birne Orange Tomate Kartoffel Kartoffel Ei Brötchen", "frisch groß klein", "/ the bare few few"
-)
+SHOPPING = kind("Apfel Birne Orange Tomate Kartoffel Kartoffel Ei Brötchen", "frisch groß klein", "/ the bare few few")
 SNACKS = kind("Apfel Birne Orange Tomate Ei Brötchen", "frisch groß klein", "the a a / the bare few")
 TREATS = kind("Apfel Birne Orange Tomate Ei Brötchen", "frisch groß klein", "a a / some")
 HARVEST = kind("Apfel Birne Tomate Kartoffel Ei", "frisch gut", "/ the bare many many many")
@@ -23,15 +21,13 @@ READING = kind(
 )
 MAIL = kind("Brief", "lang kurz alt", "the a own / the few")
 NEWS = kind("Zeitung", "alt neu", "the the a this own / the bare")
-WRITING = kind(
-    "Buch Roman Geschichte Gedicht Brief", "lang kurz interessant", "the a a / bare few", described=0.7
-)
+WRITING = kind("Buch Roman Geschichte Gedicht Brief", "lang kurz interessant", "the a a / bare few", described=0.7)
 TALES = kind("Geschichte Gedicht Brief", "lang kurz schön alt", "the a a this / the few", described=0.7)
 BOOKS = kind("Buch Roman", "neu gut interessant teuer", "the a a this / the few few", described=0.6)
 LESSONS = kind("Aufgabe Regel", "neu schwer", "the this / the few", described=0.8)
 SONGS = kind("Lied", "alt neu schön kurz", "the a a this / bare few")
 MUSIC = kind("Musik", "gut schön", "bare /")
-PICTURES = kind("Bild", "groß groß alt schön interessant", "the a a this / the few")
+PICTURES = kind("Bild", "groß groß alt schön teuer", "the a a this / the few")
 
 # House and garden.
 FURNITURE = kind(
@@ -45,9 +41,7 @@ OPENINGS = kind(
     "groß klein alt",
     "the the this / the",
 )
-WINDOWS = kind(
-    "Fenster Küchenfenster Schlafzimmerfenster", "groß klein alt schmutzig", "the the this / the few"
-)
+WINDOWS = kind("Fenster Küchenfenster Schlafzimmerfenster", "groß klein alt schmutzig", "the the this / the few")
 ROOMS = kind("Zimmer Wohnung Küche Keller Garage", "groß klein alt", "the own own / the")
 PLANTS = kind("Apfelbaum Kirschbaum Kirschbaum Blume Rose", "schön klein", "a a a / bare few many many")
 BOUQUET = kind("Blume Rose", "schön frisch rot", "/ the bare bare few")
@@ -61,9 +55,7 @@ CLOTHES = kind(
 )
 SHOES = kind("Schuhe Sportschuhe Winterschuhe", "neu schön teuer rot blau schwarz", "/ the bare this own")
 DIRTY_SHOES = kind("Schuhe Sportschuhe Winterschuhe", "schmutzig alt", "/ the this own own")
-OUTFIT = kind(
-    "Jacke Winterjacke Mantel Wintermantel Hemd Pullover", "neu alt schön rot blau schwarz", "the a a own /"
-)
+OUTFIT = kind("Jacke Winterjacke Mantel Wintermantel Hemd Pullover", "neu alt schön rot blau schwarz", "the a a own /")
 LAUNDRY = kind("Jacke Mantel Hemd Pullover Kleid", "schmutzig alt", "the the this / the the few")
 PRESENTS = kind(
     "Fahrrad Uhr Ball Puppe Gitarre Hemd Radio Tasche",
@@ -71,19 +63,16 @@ PRESENTS = kind(
     "the a a a this /",
     described=0.7,
 )
-BELONGINGS = kind(
-    "Fahrrad Auto Uhr Buch Gitarre Tasche Koffer Hund Katze", "neu alt schön klein", "the the this / the"
-)
-POSSESSIONS = kind("Auto Auto Fahrrad Fahrrad Uhr", "neu teuer rot blau schwarz", "a /", described=0.9)
+BELONGINGS = kind("Fahrrad Auto Uhr Buch Gitarre Tasche Koffer Hund Katze", "neu alt schön klein", "the the this / the")
+POSSESSIONS = kind("Auto Auto Fahrrad Fahrrad Uhr", "neu teuer teuer rot blau schwarz", "a /", described=0.9)
 LOST_THINGS = kind(
     "Schlüssel Hausschlüssel Autoschlüssel Tasche Uhr Koffer Ball", "neu alt klein", "the own own / the some"
 )
-LIKED_THINGS = kind(
-    "Buch Roman Lied Bild Gedicht Haus Auto Kleid Fahrrad", "neu alt schön klein", "the the this / the"
-)
+LIKED_THINGS = kind("Buch Roman Lied Bild Gedicht Haus Auto Kleid Fahrrad", "neu alt schön klein", "the the this / the")
 
 # On the road, in the workshop and in town.
 VEHICLES = kind("Auto Fahrrad", "neu teuer rot blau schwarz", "the a a a this / some", described=0.7)
+TRAFFIC = kind("Auto Fahrrad", "neu rot blau schwarz", "a /", described=0.9)
 BICYCLES = kind("Fahrrad", "neu teuer rot blau schwarz", "the a a a / some", described=0.7)
 OWN_VEHICLES = kind("Auto Fahrrad", "neu alt teuer rot blau schwarz", "the own own own /")
 VEHICLES_TO_WASH = kind("Auto Fahrrad", "schmutzig alt", "the the this / the")

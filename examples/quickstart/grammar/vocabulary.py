@@ -202,9 +202,7 @@ def parse_noun(line, human):
     if len(columns) == 1:
         return Noun(singular, gender, "", columns[0], "")
     plural, english, *irregular = columns
-    return Noun(
-        singular, gender, plural.strip("-"), english, *(irregular or [english_plural(english)]), weak, human
-    )
+    return Noun(singular, gender, plural.strip("-"), english, *(irregular or [english_plural(english)]), weak, human)
 
 
 def read_nouns():
@@ -212,9 +210,7 @@ def read_nouns():
     for text, human in ((PEOPLE_TABLE, True), (THINGS_TABLE, False), (PLACES_TABLE, False)):
         found += [parse_noun(line, human) for line in text.split("\n") if line]
     found += [Noun("", "", german, english, english, human=human) for german, english, human in ONLY_PLURAL]
-    found += [
-        Noun(name, gender, "", name, "", human=True) for gender, group in NAMES for name in group.split()
-    ]
+    found += [Noun(name, gender, "", name, "", human=True) for gender, group in NAMES for name in group.split()]
     table = {noun.singular or noun.plural: noun for noun in found}
     for line in COMPOUNDS.strip().split("\n"):
         modifiers, _, head = line.partition(" + ")
@@ -225,9 +221,7 @@ def read_nouns():
 
 def read_adjectives():
     pairs = (entry.split() for entry in ADJECTIVES_TABLE.replace("\n", " ").split(","))
-    return {
-        german: Adjective(german, english, ADJECTIVE_STEMS.get(german, german)) for german, english in pairs
-    }
+    return {german: Adjective(german, english, ADJECTIVE_STEMS.get(german, german)) for german, english in pairs}
 
 
 NOUNS = read_nouns()
