@@ -196,31 +196,59 @@ def drop_fused_kernel(module):
 # ---------------------------------------------------------------- clear messages
 
 
-def check_precision(module):
-    """Refuse half precision without a GPU, and let ``--bf16`` run on a GPU.
-
-    Why: on a CPU ``--fp16``, ``--bf16`` and ``--amp`` die deep inside with unrelated messages; and ``--bf16`` is taken
-    to mean a TPU, so that it asks for ``torch_xla`` also where there is a GPU. Every command passes here first.
-    Mends: ``fairseq/utils.py::import_user_module``, ``fairseq/options.py::parse_args_and_arch``. Needed: always.
-    """
+def check_precision(common):
+    """Refuse half precision without a GPU: ``common`` is fairseq's group of common options, as a whole or in part."""
     import torch
 
-    import_user_module = module.import_user_module
     options = ("fp16", "memory_efficient_fp16", "bf16", "memory_efficient_bf16", "amp")
+    chosen = [name for name in options if getattr(common, name, False)]
+    if chosen and (getattr(common, "cpu", False) or not torch.cuda.is_available()):
+        why = "--cpu is given" if getattr(common, "cpu", False) else "no CUDA device was found"
+        flag = "--" + chosen[0].replace("_", "-")
+        raise UserError(f"{flag} needs a CUDA device, but {why}: leave out {flag} to compute in 32 bits")
+
+
+def check_precision_of_every_command(module):
+    """Refuse half precision without a GPU where every command passes first.
+
+    Why: on a CPU ``--fp16``, ``--bf16`` and ``--amp`` die deep inside with unrelated messages.
+    Mends: ``fairseq/utils.py::import_user_module``. Needed: always.
+    """
+    import_user_module = module.import_user_module
 
     @functools.wraps(import_user_module)
     def import_user_module_after_check(common):
-        chosen = [name for name in options if getattr(common, name, False)]
-        on_cpu = getattr(common, "cpu", False) or not torch.cuda.is_available()
-        if chosen and on_cpu:
-            why = "--cpu is given" if getattr(common, "cpu", False) else "no CUDA device was found"
-            flag = "--" + chosen[0].replace("_", "-")
-            raise UserError(f"{flag} needs a CUDA device, but {why}: leave out {flag} to compute in 32 bits")
-        if getattr(common, "bf16", False) and getattr(common, "tpu", False):
-            common.tpu = False
+        check_precision(common)
         import_user_module(common)
 
     module.import_user_module = import_user_module_after_check
+
+
+def run_bf16_on_gpus(module):
+    """Do not take ``--bf16`` for a wish for a TPU.
+
+    Why: ``fairseq/options.py`` sets ``tpu`` with ``bf16``, and the commands then ask for ``torch_xla``, also where
+    there is a GPU. ``--bf16 --tpu`` still means a TPU where ``torch_xla`` is installed.
+    Mends: ``fairseq/distributed/utils.py::call_main``. Needed: always. Read, and tried without a GPU only.
+    """
+    import importlib.util
+
+    call_main = module.call_main
+
+    @functools.wraps(call_main)
+    def call_main_without_tpu(cfg, main, **kwargs):
+        check_precision(cfg.common)
+        if cfg.common.bf16 and importlib.util.find_spec("torch_xla") is None:
+            cfg.common.tpu = cfg.distributed_training.tpu = False
+        call_main(cfg, main, **kwargs)
+
+    module.call_main = call_main_without_tpu
+
+
+def mend_distributed(module):
+    """The two mends of ``fairseq/distributed/utils.py``."""
+    broadcast_configurations(module)
+    run_bf16_on_gpus(module)
 
 
 def name_missing_dictionary(module):
@@ -278,13 +306,33 @@ def name_misfit_checkpoint(module):
         try:
             return load_state_dict(self, *args, **kwargs)
         except RuntimeError as error:
-            reasons = [line.strip() for line in str(error).splitlines()[1:]] or [str(error)]
+            reason = (str(error).splitlines()[1:] or [str(error)])[0].strip()
             raise UserError(
-                f"the checkpoint does not fit this {type(self).__name__}; the first of {len(reasons)} differences: "
-                f"{reasons[0]} Use the data folder and the model options that it was trained with"
+                f"the checkpoint does not fit this {type(self).__name__}, to begin with: {reason[:200]} ... "
+                "Use the data folder and the model options that it was trained with"
             ) from error
 
     module.BaseFairseqModel.load_state_dict = load_fitting_state_dict
+
+
+def keep_user_errors(module):
+    """Let the message above through where training restores a checkpoint.
+
+    Why: the trainer replaces whatever goes wrong by an exception of its own.
+    Mends: ``fairseq/trainer.py::Trainer.load_checkpoint``. Needed: always.
+    """
+    load_checkpoint = module.Trainer.load_checkpoint
+
+    @functools.wraps(load_checkpoint)
+    def load_checkpoint_or_say_why(self, filename, *args, **kwargs):
+        try:
+            return load_checkpoint(self, filename, *args, **kwargs)
+        except Exception as error:
+            if isinstance(error.__context__, UserError):
+                raise UserError(f"{filename}: {error.__context__}") from None
+            raise
+
+    module.Trainer.load_checkpoint = load_checkpoint_or_say_why
 
 
 def name_invalid_size(module):
@@ -349,9 +397,10 @@ GENERAL_PATCHES = (
 PATCHES = {
     "fairseq.checkpoint_utils": name_unreadable_checkpoint,
     "fairseq.data.dictionary": name_missing_dictionary,
-    "fairseq.distributed.utils": broadcast_configurations,
+    "fairseq.distributed.utils": mend_distributed,
     "fairseq.models.fairseq_model": name_misfit_checkpoint,
     "fairseq.modules.transformer_layer": drop_fused_kernel,
     "fairseq.tasks.fairseq_task": name_invalid_size,
-    "fairseq.utils": check_precision,
+    "fairseq.trainer": keep_user_errors,
+    "fairseq.utils": check_precision_of_every_command,
 }

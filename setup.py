@@ -3,7 +3,7 @@ from setuptools import find_packages, setup
 setup(
     name="lwc_fairseq",
     version="0.1.0",
-    description="Layer-wise coordination, deep attention and asynchronous bidirectional decoding for fairseq",
+    description="Neural machine translation models from papers, for fairseq on current Python and PyTorch",
     license="MIT",
     python_requires=">=3.11",
     packages=find_packages(include=["lwc_fairseq", "lwc_fairseq.*"]),

@@ -6,6 +6,7 @@
 #   --fresh       start over; otherwise finished steps are kept and training resumes
 #   --out FOLDER  where everything goes (default: runs/quickstart)
 set -euo pipefail
+from=$PWD
 cd "$(dirname "$0")/.."
 
 arch=lwc_transformer_small out=runs/quickstart fresh=
@@ -14,7 +15,7 @@ while [ $# -gt 0 ]; do
     --fresh) fresh=1 ;;
     --out)
       [ $# -ge 2 ] || { echo "quickstart: --out wants a folder" >&2; exit 2; }
-      out=$2
+      case $2 in /*) out=$2 ;; *) out=$from/$2 ;; esac
       shift
       ;;
     *) echo "quickstart: unknown argument $1; see the head of $0" >&2; exit 2 ;;
@@ -56,19 +57,24 @@ training_progress() {
 bash examples/setup_env.sh
 export PATH="$PWD/.venv/bin:$PATH"
 began=$SECONDS
-[ -z "$fresh" ] || rm -rf "$out"
+if [ -n "$fresh" ] && [ -e "$out" ]; then
+  [ -f "$out/commands" ] || { echo "quickstart: $out was not made by this script; remove it yourself" >&2; exit 1; }
+  rm -rf "$out"
+fi
 mkdir -p "$out"
 : > "$out/commands"
 
-note "python examples/quickstart/corpus.py --out $text"
+note "$(quoted python examples/quickstart/corpus.py --out "$text")"
 if announce "making the demo corpus: German-English, 20,000 pairs" "$text"; then
   rm -rf "$text.making"
   python examples/quickstart/corpus.py --out "$text.making"
   mv "$text.making" "$text"
 fi
 
-note "mkdir -p $bpe; cat $text/train.de $text/train.en | subword-nmt learn-bpe -s 2000 > $bpe/codes"
-note "for f in {train,valid,test}.{de,en}; do subword-nmt apply-bpe -c $bpe/codes < $text/\$f > $bpe/\$f; done"
+q_text=$(quoted "$text") q_bpe=$(quoted "$bpe") q_model=$(quoted "$model")
+q_text=${q_text% } q_bpe=${q_bpe% } q_model=${q_model% }
+note "mkdir -p $q_bpe; cat $q_text/train.de $q_text/train.en | subword-nmt learn-bpe -s 2000 > $q_bpe/codes"
+note "for f in {train,valid,test}.{de,en}; do subword-nmt apply-bpe -c $q_bpe/codes < $q_text/\$f > $q_bpe/\$f; done"
 if announce "learning a joint BPE of 2,000 merges" "$bpe"; then
   rm -rf "$bpe.making"
   mkdir "$bpe.making"
@@ -106,14 +112,14 @@ fi
 
 generate=(fairseq-generate "$data" --user-dir lwc_fairseq --task concat_translation
   --path "$model/checkpoint_best.pt" --beam 5 --batch-size 100 --post-process subword_nmt)
-note "$(quoted "${generate[@]}")> $model/generated.txt"
+note "$(quoted "${generate[@]}")> $q_model/generated.txt"
 if announce "translating the test set" "$model/generated.txt"; then
   log=$model/generate.log
   "${generate[@]}" > "$model/generated.making" 2> "$log"
   mv "$model/generated.making" "$model/generated.txt"
 fi
 
-note "grep ^H- $model/generated.txt | sed s/^H-// | sort -n | cut -f 3 > $model/test.en"
+note "grep ^H- $q_model/generated.txt | sed s/^H-// | sort -n | cut -f 3 > $q_model/test.en"
 if announce "putting the translations in order" "$model/test.en"; then
   grep '^H-' "$model/generated.txt" | sed 's/^H-//' | sort -n | cut -f 3 > "$model/test.en.making"
   mv "$model/test.en.making" "$model/test.en"

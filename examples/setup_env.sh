@@ -51,7 +51,7 @@ pip_install() {
 }
 
 # whatever changes what must be installed changes this
-fingerprint() { cat setup.py constraints.txt examples/setup_env.sh | cksum; }
+fingerprint() { { pwd; cat setup.py constraints.txt examples/setup_env.sh; } | cksum; }
 
 if [ -f .venv/ready ] && [ "$(cat .venv/ready)" = "$(fingerprint)" ] && .venv/bin/python -c '' 2>/dev/null; then
   echo "environment: .venv is ready"

@@ -1,4 +1,4 @@
-"""Layer-wise coordination, deep attention and asynchronous bidirectional decoding for fairseq.
+"""Models for machine translation from papers, for fairseq: the layer-wise coordinated Transformer.
 
 ``fairseq-train --user-dir lwc_fairseq`` imports this package, which registers its models and its task.
 """

@@ -3,11 +3,12 @@
 #
 #   bash examples/multi30k/evaluate.sh CHECKPOINT [DATA]
 set -euo pipefail
+absolute() { case $1 in /*) echo "$1" ;; *) echo "$PWD/$1" ;; esac; } # before the folder changes
+checkpoint=$(absolute "${1:?usage: evaluate.sh CHECKPOINT [DATA]}")
+data=${2:+$(absolute "$2")}
 cd "$(dirname "$0")/../.."
 [ -d .venv ] && export PATH="$PWD/.venv/bin:$PATH"
-
-checkpoint=${1:?usage: evaluate.sh CHECKPOINT [DATA]}
-data=${2:-runs/multi30k/data}
+data=${data:-runs/multi30k/data}
 out=$(dirname "$checkpoint")
 
 fairseq-generate "$data" --user-dir lwc_fairseq --task concat_translation --path "$checkpoint" \

@@ -6,14 +6,16 @@
 # FOLDER holds train, val and test_2016_flickr, each .de and .en, one tokenised sentence a line.
 # DATA (runs/multi30k/data) is made whole or not at all.
 set -euo pipefail
+absolute() { case $1 in /*) echo "$1" ;; *) echo "$PWD/$1" ;; esac; } # before the folder changes
+folder=$(absolute "${1:?usage: prepare.sh FOLDER [DATA]}")
+data=${2:+$(absolute "${2%/}")}
 cd "$(dirname "$0")/../.."
 [ -d .venv ] && export PATH="$PWD/.venv/bin:$PATH"
-
-folder=${1:?usage: prepare.sh FOLDER [DATA]}
-data=${2:-runs/multi30k/data}
+data=${data:-runs/multi30k/data}
 merges=${MERGES:-8000}
 
-[ -d "$data" ] && { echo "$data is there already"; exit 0; }
+[ -f "$data/reference.en" ] && { echo "$data is there already"; exit 0; }
+[ ! -e "$data" ] || { echo "prepare.sh: $data exists and is not what this makes: name another" >&2; exit 1; }
 for file in {train,val,test_2016_flickr}.{de,en}; do
   [ -s "$folder/$file" ] || { echo "prepare.sh: $folder/$file is missing; see examples/multi30k/README.md" >&2; exit 1; }
 done

@@ -5,12 +5,14 @@
 #
 # Both models see the same batches: the task counts source plus target tokens, and so bounds them for either.
 set -euo pipefail
+absolute() { case $1 in /*) echo "$1" ;; *) echo "$PWD/$1" ;; esac; } # before the folder changes
+model=${1:?usage: train.sh lwc|transformer [DATA] [OUT] [flags ...]}
+data=${2:+$(absolute "$2")}
+out=${3:+$(absolute "$3")}
 cd "$(dirname "$0")/../.."
 [ -d .venv ] && export PATH="$PWD/.venv/bin:$PATH"
-
-model=${1:?usage: train.sh lwc|transformer [DATA] [OUT] [flags ...]}
-data=${2:-runs/multi30k/data}
-out=${3:-runs/multi30k/$model}
+data=${data:-runs/multi30k/data}
+out=${out:-runs/multi30k/$model}
 shift $(($# < 3 ? $# : 3))
 
 case $model in

@@ -7,6 +7,8 @@ import torch
 from fairseq.data import BaseWrapperDataset, FairseqDataset, LanguagePairDataset
 from torch import Tensor
 
+from lwc_fairseq_compat import UserError
+
 from .packing import pack
 
 
@@ -62,8 +64,19 @@ class ConcatPairDataset(BaseWrapperDataset):
         pairs = self.dataset
         return pairs.src_sizes[indices] + (0 if pairs.tgt_sizes is None else pairs.tgt_sizes[indices])
 
-    # BaseWrapperDataset would ask the wrapped dataset, and so count its lengths
-    batch_by_size = FairseqDataset.batch_by_size
+    def batch_by_size(self, indices: np.ndarray, max_tokens: int | None = None, **limits) -> list[np.ndarray]:
+        """fairseq's batches, counting n + m, which the wrapped dataset would not.
+
+        Raises:
+            UserError: a pair is longer than max_tokens.
+        """
+        lengths = self.num_tokens_vec(indices)
+        if max_tokens is not None and len(lengths) and lengths.max() > max_tokens:
+            raise UserError(
+                f"pair #{indices[lengths.argmax()]} has {lengths.max()} source plus target tokens, more than "
+                f"--max-tokens {max_tokens}: raise --max-tokens"
+            )
+        return FairseqDataset.batch_by_size(self, indices, max_tokens=max_tokens, **limits)
 
     def ordered_indices(self) -> np.ndarray:
         """By n + m, then by m; pairs alike in both come in random order where the pairs are shuffled."""

@@ -172,6 +172,9 @@ class LWCDecoder(FairseqIncrementalDecoder):
     ) -> tuple[Tensor, dict]:
         """Logits for the tokens that `incremental_state` has not seen, or for all without one.
 
+        For decoding: keys and values are written into one memory, so gradients do not pass. Training is
+        :meth:`LWCTransformerModel.forward`.
+
         Args:
             prev_output_tokens: (R, t + m) target input so far, the start symbol first, padding on the right.
             encoder_out: of S sentences, of which R is a multiple.
@@ -240,7 +243,7 @@ class LWCTransformerModel(FairseqEncoderDecoderModel):
     200th to the 250th update, where the run was stopped.
 
     Training reads the packed stream: from the `concat_translation` task ready-made, from any other fairseq task
-    packed here. Both give the same numbers.
+    packed here. Both give the same numbers. (An empty line stays empty under `concat_translation` alone.)
     """
 
     reads_packing = True  # the task concat_translation hands `packing` to models that say so

@@ -1,5 +1,6 @@
 """One layer of the layer-wise coordinated Transformer, the same for source and target."""
 
+from fairseq.modules.fairseq_dropout import FairseqDropout
 from torch import Tensor, nn
 
 from .mixed_attention import Attend, MixedAttention
@@ -36,8 +37,8 @@ class CoordinatedLayer(nn.Module):
         self.fc1 = nn.Linear(embed_dim, ffn_embed_dim)
         self.fc2 = nn.Linear(ffn_embed_dim, embed_dim)
         self.ffn_norm = nn.LayerNorm(embed_dim)
-        self.dropout = nn.Dropout(dropout)
-        self.activation_dropout = nn.Dropout(activation_dropout)
+        self.dropout = FairseqDropout(dropout, module_name=type(self).__name__)
+        self.activation_dropout = FairseqDropout(activation_dropout, module_name=type(self).__name__)
         for linear in (self.fc1, self.fc2):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)

@@ -3,6 +3,7 @@
 import math
 
 import torch
+from fairseq.modules.fairseq_dropout import FairseqDropout
 from torch import Tensor, nn
 
 
@@ -32,7 +33,7 @@ class ConcatEmbedding(nn.Module):
         self.scale = math.sqrt(embed_dim)
         self.tokens = nn.Embedding(types, embed_dim, padding_idx)
         self.sides = nn.Embedding(2, embed_dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = FairseqDropout(dropout, module_name=type(self).__name__)
         self.register_buffer("positions", sinusoids(max_positions, embed_dim), persistent=False)
         for table in (self.tokens, self.sides):
             nn.init.normal_(table.weight, std=embed_dim**-0.5)

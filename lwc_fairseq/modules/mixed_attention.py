@@ -13,6 +13,7 @@ layout of the same rule: :class:`PaddedAttention` and :class:`FlashAttention` fo
 :class:`StepAttention` for decoding step by step.
 """
 
+import inspect
 from collections.abc import Callable
 
 import torch
@@ -23,8 +24,10 @@ from ..data.packing import Packing, pad_rows
 
 try:
     from torch.nn.attention.varlen import varlen_attn
-except ImportError:  # torch < 2.10: the mask path serves
+except ImportError:
     varlen_attn = None
+if varlen_attn is not None and "window_size" not in inspect.signature(varlen_attn).parameters:
+    varlen_attn = None  # its first release, with another signature; there, as before it, the mask path serves
 
 Attend = Callable[[Tensor], Tensor]
 """Queries, keys and values (..., 3, H, d/H) to contexts (..., H, d/H)."""

@@ -9,8 +9,8 @@ def gnmt_length_penalty(length: int, alpha: float) -> float:
     return ((5 + length) / 6) ** alpha
 
 
-class _GNMTScores:
-    """Divides a hypothesis' log-probability by :func:`gnmt_length_penalty` instead of by length^lenpen.
+class GNMTSequenceGenerator(SequenceGenerator):
+    """fairseq's generator, dividing log-probabilities by :func:`gnmt_length_penalty` instead of by length^lenpen.
 
     fairseq's search compares open hypotheses by plain log-probability and ends a sentence when `beam` hypotheses have
     ended, so the penalty decides only how those are ranked: it can be applied once the search is over.
@@ -29,9 +29,5 @@ class _GNMTScores:
         return sentences
 
 
-class GNMTSequenceGenerator(_GNMTScores, SequenceGenerator):
-    """fairseq's generator with the GNMT length penalty."""
-
-
-class GNMTSequenceGeneratorWithAlignment(_GNMTScores, SequenceGeneratorWithAlignment):
-    """fairseq's generator for --print-alignment with the GNMT length penalty."""
+class GNMTSequenceGeneratorWithAlignment(SequenceGeneratorWithAlignment, GNMTSequenceGenerator):
+    """The same for --print-alignment, which aligns what the search above has ranked."""

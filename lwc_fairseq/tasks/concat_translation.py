@@ -48,8 +48,13 @@ class ConcatTranslationTask(TranslationTask):
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, task_cfg=None, **kwargs) -> None:
         """Load a split; `task_cfg` is the task's configuration in a checkpoint, where there is one."""
-        trained_reversed = getattr(task_cfg, "reverse_target", self.cfg.reverse_target)
-        if trained_reversed != self.cfg.reverse_target:
+        if self.cfg.num_batch_buckets:
+            raise UserError(
+                f"--num-batch-buckets {self.cfg.num_batch_buckets}: concat_translation packs instead of padding; "
+                "leave the flag out"
+            )
+        trained_reversed = getattr(task_cfg, "reverse_target", False)
+        if task_cfg is not None and trained_reversed != self.cfg.reverse_target:
             raise UserError(
                 f"the checkpoint was trained {'with' if trained_reversed else 'without'} --reverse-target: "
                 f"{'add' if trained_reversed else 'leave out'} --reverse-target"
@@ -126,7 +131,7 @@ def reverse_hypothesis(hypothesis: dict, eos: int) -> dict:
     words = len(tokens) - int(len(tokens) > 0 and tokens[-1].item() == eos)
     order = torch.cat([torch.arange(words).flip(0), torch.arange(words, len(tokens))]).to(tokens.device)
     attention, alignment = hypothesis["attention"], hypothesis["alignment"]
-    if attention.numel():
+    if attention is not None and attention.numel():
         attention = attention[:, order]
     if isinstance(alignment, list) and alignment:
         if isinstance(alignment[0], tuple):  # hard: (source, target) word pairs
@@ -143,5 +148,5 @@ def reverse_hypothesis(hypothesis: dict, eos: int) -> dict:
 
 
 def reverse_constraints(constraints: Tensor) -> Tensor:
-    """fairseq's packed target constraints (B, ...), each phrase from right to left."""
-    return pack_constraints([[phrase.flip(0) for phrase in unpack_constraints(row)] for row in constraints])
+    """fairseq's packed target constraints (B, ...) from right to left: the phrases, and the words of each."""
+    return pack_constraints([[phrase.flip(0) for phrase in unpack_constraints(row)[::-1]] for row in constraints])

@@ -43,6 +43,11 @@ def test_half_precision_on_a_cpu(tiny_data, tmp_path):
         assert f"error: {flag if flag != '--memory-efficient-fp16' else '--fp16'} needs a CUDA device" in message
 
 
+def test_half_precision_in_several_processes(tiny_data, tmp_path):
+    message = refused(*train(tiny_data, tmp_path / "out", "--bf16", "--distributed-world-size", "2"))
+    assert "error: --bf16 needs a CUDA device" in message
+
+
 def test_heads_that_do_not_divide_the_width(tiny_data, tmp_path):
     message = refused(*train(tiny_data, tmp_path / "out", "--attention-heads", "3"))
     assert "--embed-dim 16 is not divisible by --attention-heads 3" in message
@@ -80,6 +85,12 @@ def test_a_checkpoint_of_another_dictionary(tiny_text, tiny_checkpoint, tmp_path
     data = binarize(tiny_text, tmp_path / "bin", "--joined-dictionary", "--nwordssrc", "20")
     message = refused("fairseq-generate", data, "--path", tiny_checkpoint, *CONCAT, "--cpu")
     assert "the checkpoint does not fit this LWCTransformerModel" in message and "size mismatch" in message
+
+
+def test_training_on_a_checkpoint_of_another_size(tiny_data, tiny_checkpoint, tmp_path):
+    message = refused(*train(tiny_data, tmp_path / "out", "--layers", "3", "--restore-file", tiny_checkpoint))
+    assert f"{tiny_checkpoint}: the checkpoint does not fit this LWCTransformerModel" in message
+    assert "layers.2" in message and len(message) < 700
 
 
 def test_a_line_too_long(tiny_data, tiny_checkpoint):

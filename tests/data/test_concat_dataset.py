@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 import torch
 from fairseq.data import LanguagePairDataset
 
@@ -34,6 +35,20 @@ def test_max_tokens_bounds_source_plus_target():
         # a batch counts as rectangular: sentences times the longest
         assert len(batch) * max(sum(LENGTHS[index]) for index in batch) <= 22
     assert [len(batch) for batch in batches] == [2, 2, 1]
+
+
+def test_a_pair_longer_than_max_tokens_is_named():
+    pairs = make_pairs()
+    with pytest.raises(ValueError, match=r"pair #0 has 11 source plus target tokens, more than --max-tokens 10: raise"):
+        pairs.batch_by_size(pairs.ordered_indices(), max_tokens=10)
+
+
+def test_pairs_alike_in_length_come_in_random_order():
+    dictionary = make_dictionary(30)
+    sentences, sizes = [torch.tensor([4, EOS])] * 40, np.full(40, 2)
+    pairs = ConcatPairDataset(LanguagePairDataset(sentences, sizes, dictionary, sentences, sizes, dictionary), PAD)
+    orders = [pairs.ordered_indices().tolist() for _ in range(2)]
+    assert orders[0] != orders[1] and sorted(orders[0]) == list(range(40))
 
 
 def test_batches_bring_their_packing():

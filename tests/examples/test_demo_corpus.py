@@ -458,6 +458,8 @@ def test_hand_made_sentence(name):
         (a_noun("Mann"), a_noun("Frau"), True),
         (a_noun("Kind"), a_noun("Frau"), False),
         (a_noun("Anna", "NAME"), a_noun("Paul", "NAME"), False),
+        (a_noun("Mann"), a_noun("Paul", "NAME"), False),
+        (a_pronoun("HE"), a_noun("Paul", "NAME"), True),
         (a_noun("Kind", number="p"), a_noun("Mann", number="p"), False),
         (a_pronoun("I"), a_noun("Frau"), True),
         (a_noun("Frau"), a_noun("Mann", "A"), False),

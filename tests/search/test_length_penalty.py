@@ -2,8 +2,12 @@ import pytest
 import torch
 from fairseq.sequence_generator import SequenceGenerator
 
-from conftest import make_dictionary, make_lwc, random_batch
-from lwc_fairseq.search.length_penalty import GNMTSequenceGenerator, gnmt_length_penalty
+from conftest import PAD, make_dictionary, make_lwc, random_batch
+from lwc_fairseq.search.length_penalty import (
+    GNMTSequenceGenerator,
+    GNMTSequenceGeneratorWithAlignment,
+    gnmt_length_penalty,
+)
 
 
 def test_penalty_is_gnmts():
@@ -22,6 +26,10 @@ def test_hypotheses_are_ranked_by_the_penalised_log_probability(alpha):
     sample = {"net_input": {"src_tokens": src}}
     plain = SequenceGenerator([model], dictionary, **settings, normalize_scores=False).generate([model], sample)
     ours = GNMTSequenceGenerator([model], dictionary, **settings).generate([model], sample)
+    aligning = GNMTSequenceGeneratorWithAlignment([model], dictionary, **settings)
+    aligned = aligning.generate([model], {"net_input": {**sample["net_input"], "src_lengths": src.ne(PAD).sum(1)}})
+    for one, other in zip(ours, aligned, strict=True):
+        assert [h["score"].item() for h in one] == [h["score"].item() for h in other]
     lengths = set()
     for before, after in zip(plain, ours, strict=True):
         expected = {

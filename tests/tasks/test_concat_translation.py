@@ -39,11 +39,12 @@ def test_a_hypothesis_is_turned_as_a_whole():
     soft = reverse_hypothesis(hypothesis(alignment=[["0.1"], ["0.2"], ["0.3"], ["1.0"]]), EOS)
     assert soft["alignment"] == [["0.3"], ["0.2"], ["0.1"], ["1.0"]]
     assert reverse_hypothesis(hypothesis(attention=torch.empty(0)), EOS)["attention"].numel() == 0
+    assert reverse_hypothesis(hypothesis(attention=None), EOS)["attention"] is None
 
 
-def test_constraints_are_turned_phrase_by_phrase():
+def test_constraints_are_turned_as_a_list_and_phrase_by_phrase():
     packed = pack_constraints([[torch.tensor([4, 5, 6]), torch.tensor([7])], []])
-    expected = pack_constraints([[torch.tensor([6, 5, 4]), torch.tensor([7])], []])
+    expected = pack_constraints([[torch.tensor([7]), torch.tensor([6, 5, 4])], []])
     assert torch.equal(reverse_constraints(packed), expected)
 
 

@@ -243,8 +243,8 @@ NUMBERS = (
     fact("haben", what.THICK_BOOKS, Measure(100, 900, "Seiten/pages", step=100)),
     fact("haben", what.VILLAGES, Measure(100, 900, "Einwohner/inhabitants", step=100)),
     fact("haben (be)", what.TRANSPORT, LATE, moods="present past"),
-    fact("fahren (km)", who.GROWN_UPS, Measure(20, 99, "Kilometer/kilometres"), "day", NOT_A_HABIT),
-    fact("laufen", who.EVERYBODY, Measure(2, 40, "Kilometer/kilometres"), "day", NOT_A_HABIT),
+    fact("fahren (km)", who.GROWN_UPS, Measure(20, 99, "Kilometer/kilometres"), "once", NOT_A_HABIT),
+    fact("laufen", who.EVERYBODY, Measure(2, 40, "Kilometer/kilometres"), "once", NOT_A_HABIT),
 )
 EVERYDAY = ALONE + ON_THE_WAY + AT_TABLE + IN_TOWN + AT_HOME + READING_AND_ART + TOGETHER + GIVING + STATES
 REPORTED = {verb: scene(verb, who.EVERYBODY, moods="present past") for verb in ("glauben", "hoffen", "sagen", "wissen")}

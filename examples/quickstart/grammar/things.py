@@ -12,8 +12,8 @@ BAKED_GOODS = kind("Brötchen Kuchen", "frisch lecker", "/ the bare many many")
 SOUPS = kind("Suppe Kartoffelsuppe Tomatensuppe Fischsuppe", "heiß lecker gut", "the a bare /")
 SALADS = kind("Salat Kartoffelsalat Tomatensalat", "lecker gut frisch", "a bare bare /")
 CAKES = kind("Kuchen Apfelkuchen Schokoladenkuchen Geburtstagskuchen", "groß klein lecker", "the a a this /")
-HOT_DRINKS = kind("Kaffee Tee Milch", "heiß kalt", "the bare bare bare /")
-COLD_DRINKS = kind("Wasser Apfelsaft Orangensaft", "kalt", "the bare bare bare /")
+HOT_DRINKS = kind("Kaffee Tee Milch", "heiß", "the bare bare bare /")
+COLD_DRINKS = kind("Wasser Milch Apfelsaft Orangensaft", "kalt", "the bare bare bare /")
 
 # Reading, writing and learning.
 READING = kind(
