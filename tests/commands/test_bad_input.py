@@ -1,11 +1,14 @@
 """Bad input gives one clear line or a defined output, and leaves nothing that looks finished."""
 
 import shutil
+from types import SimpleNamespace
 
 import pytest
 import torch
+from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 
 from conftest import TINY_LWC, TINY_TRAINING, binarize, hypotheses, run
+from lwc_fairseq_compat import UserError, check_precision
 
 CONCAT = ("--user-dir", "lwc_fairseq", "--task", "concat_translation")
 
@@ -38,9 +41,11 @@ def test_missing_dictionary(tiny_data, tmp_path):
 
 
 def test_half_precision_on_a_cpu(tiny_data, tmp_path):
-    for flag in ("--fp16", "--bf16", "--memory-efficient-fp16"):
-        message = refused(*train(tiny_data, tmp_path / "out", flag))
-        assert f"error: {flag if flag != '--memory-efficient-fp16' else '--fp16'} needs a CUDA device" in message
+    message = refused(*train(tiny_data, tmp_path / "out", "--fp16"))
+    assert message.startswith("fairseq-train: error: --fp16 needs a CUDA device, but --cpu is given: leave out --fp16")
+    for name in ("bf16", "memory_efficient_fp16", "memory_efficient_bf16", "amp"):
+        with pytest.raises(UserError, match=f"--{name.replace('_', '-')} needs a CUDA device"):
+            check_precision(SimpleNamespace(**{name: True}, cpu=True))
 
 
 def test_half_precision_in_several_processes(tiny_data, tmp_path):
@@ -70,15 +75,22 @@ def foreign(whole, path):
 
 
 @pytest.mark.parametrize("damage", [truncated, emptied, of_text, foreign], ids=lambda damage: damage.__name__)
-def test_unreadable_checkpoints(damage, tiny_data, tiny_checkpoint, tmp_path):
+def test_unreadable_checkpoints(damage, tiny_checkpoint, tmp_path):
     path = tmp_path / "checkpoint_last.pt"
     damage(tiny_checkpoint, path)
+    with pytest.raises(UserError, match=f"cannot read checkpoint {path}"):
+        load_checkpoint_to_cpu(str(path))
+
+
+def test_a_truncated_checkpoint_is_refused_and_kept(tiny_data, tiny_checkpoint, tmp_path):
+    path = tmp_path / "checkpoint_last.pt"
+    truncated(tiny_checkpoint, path)
     before = path.read_bytes()
     message = refused("fairseq-generate", tiny_data, "--path", path, *CONCAT, "--cpu")
     assert message.startswith(f"fairseq-generate: error: cannot read checkpoint {path}")
-    if damage is truncated:  # nor is training started over on top of it
-        assert f"cannot read checkpoint {path}" in refused(*train(tiny_data, tmp_path, "--max-update", "20"))
-        assert path.read_bytes() == before
+    # nor does training start over on top of it
+    assert f"cannot read checkpoint {path}" in refused(*train(tiny_data, tmp_path, "--max-update", "20"))
+    assert path.read_bytes() == before
 
 
 def test_a_checkpoint_of_another_dictionary(tiny_text, tiny_checkpoint, tmp_path):
