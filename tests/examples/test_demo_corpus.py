@@ -24,7 +24,6 @@ def load(name):
 
 
 corpus = load("corpus")
-casting = load("grammar.casting")
 clauses = load("grammar.clauses")
 declension = load("grammar.declension")
 noun_phrases = load("grammar.noun_phrases")
@@ -33,7 +32,6 @@ phrases = load("grammar.phrases")
 places = load("grammar.places")
 verbs = load("grammar.verbs")
 vocabulary = load("grammar.vocabulary")
-relatives = load("grammar.relatives")
 scene = load("grammar.scenes").scene
 
 
@@ -143,7 +141,7 @@ def test_words_are_few_and_frequent(splits, side, fewest, most):
     counts = Counter(word for sentence in splits["train"] for word in getattr(sentence, side).split())
     rare = {word: number for word, number in counts.items() if number < 15}
     assert fewest <= len(counts) <= most
-    assert len(rare) <= 6 and min(counts.values()) >= 11, rare
+    assert len(rare) <= 12 and min(counts.values()) >= 10, rare
     unseen = {word for sentence in splits["test"] for word in getattr(sentence, side).split()} - set(counts)
     assert not unseen
 
@@ -394,18 +392,6 @@ HAND_MADE = {
         "whom did Anna visit yesterday",
         "0-0 1-1 2-2 3-4 4-3",
     ),
-    "question for the experiencer": (
-        say(
-            "gefallen",
-            order="question",
-            asked="dative",
-            subject=a_noun("Lied"),
-            dative=noun_phrases.QuestionWord("wem", "who"),
-        ),
-        "wem gefällt das Lied",
-        "who likes the song",
-        "0-0 1-1 2-2 3-3",
-    ),
     "pronoun inside the English verb": (
         say("ab|holen", subject=a_noun("Frau"), accusative=a_pronoun("HE")),
         "die Frau holt ihn ab",
@@ -449,43 +435,6 @@ def test_hand_made_sentence(name):
     assert " ".join(token.text for token in phrase.german) == german
     assert " ".join(token.text for token in phrase.english) == english
     assert " ".join(f"{i}-{j}" for i, j in phrase.alignment()) == alignment
-
-
-@pytest.mark.parametrize(
-    ("subject", "accusative", "clear"),
-    [
-        (a_noun("Frau"), a_noun("Mann"), True),
-        (a_noun("Mann"), a_noun("Frau"), True),
-        (a_noun("Kind"), a_noun("Frau"), False),
-        (a_noun("Anna", "NAME"), a_noun("Paul", "NAME"), False),
-        (a_noun("Mann"), a_noun("Paul", "NAME"), False),
-        (a_pronoun("HE"), a_noun("Paul", "NAME"), True),
-        (a_noun("Kind", number="p"), a_noun("Mann", number="p"), False),
-        (a_pronoun("I"), a_noun("Frau"), True),
-        (a_noun("Frau"), a_noun("Mann", "A"), False),
-    ],
-)
-def test_an_object_opens_a_sentence_only_where_the_case_shows(subject, accusative, clear):
-    clause = clauses.Clause(scene("sehen", None), verbs.PRESENT, subject, accusative=accusative)
-    assert casting.can_open(clause, "accusative") == clear
-
-
-@pytest.mark.parametrize(
-    ("role", "subject", "accusative", "clear"),
-    [
-        ("subject", "die", a_noun("Mann"), True),
-        ("subject", "die", a_noun("Kind"), False),
-        ("subject", "die", a_noun("Kind", number="p"), True),
-        ("subject", "die", a_noun("Auto"), True),
-        ("accusative", a_noun("Mann"), "die", True),
-        ("accusative", a_noun("Kind"), "die", False),
-    ],
-)
-def test_a_relative_clause_tells_subject_and_object_apart(role, subject, accusative, clear):
-    slots = {"subject": subject, "accusative": accusative}
-    slots[role] = noun_phrases.QuestionWord(slots[role], "whom")
-    clause = clauses.Clause(scene("sehen", None), verbs.PRESENT, **slots)
-    assert relatives.is_clear(clause, role, "f") == clear
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from .clauses import Clause
-from .declension import BARE, HIS, NAME, NO
+from .declension import BARE, HIS, NO
 from .noun_phrases import NounPhrase, PronounPhrase, same_party
 from .numerals import clock_time
 from .times import frequency_adverbial, time_adverbial
@@ -116,8 +116,6 @@ def can_open(clause, slot):
     """Whether an object can stand before the verb without being taken for the subject."""
     party = getattr(clause, slot)
     if party is None or not party.definite or getattr(party, "determiner", None) is HIS:
-        return False
-    if getattr(party, "determiner", None) is NAME and not isinstance(clause.subject, PronounPhrase):
         return False
     case = "dat" if slot == "dative" else "acc"
     return party.shows_case(case) or clause.subject.shows_case("nom")

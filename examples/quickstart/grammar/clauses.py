@@ -4,12 +4,13 @@ from dataclasses import dataclass
 
 from . import english_order, german_order
 from .noun_phrases import NounPhrase, PronounPhrase, QuestionWord
-from .phrases import NOTHING, Phrase, new_concept
+from .phrases import Phrase, new_concept
 from .scenes import Scene
 from .verbs import Mood
 
 STATEMENT, QUESTION, SUBORDINATE = "statement", "question", "subordinate"
 CASES = {"subject": "nom", "dative": "dat", "accusative": "acc"}
+NOTHING = Phrase()
 Participant = NounPhrase | PronounPhrase | QuestionWord
 
 

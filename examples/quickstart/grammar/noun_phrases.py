@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from .declension import NO, Adjective, Determiner, Noun, Pronoun
-from .phrases import NOTHING, Phrase, new_concept, pair, tokens
+from .phrases import Phrase, new_concept, pair, tokens
 
 FIRST_PERSONS = ("1s", "1p")
 
@@ -17,7 +17,7 @@ class NounPhrase:
     determiner: Determiner
     adjective: Adjective | None = None
     count: tuple = ()
-    relative: Phrase = NOTHING
+    relative: Phrase = Phrase()  # noqa: RUF009  (a Phrase never changes)
 
     @property
     def person(self):
@@ -44,7 +44,7 @@ class NounPhrase:
     def _determiner(self, case, negation):
         german = self.determiner.german(case, self.noun.column(self.number))
         if not german:
-            return NOTHING
+            return Phrase()
         english = self.determiner.in_english(self.number)
         if self.determiner is NO and self.noun.is_mass:
             english = "any"
@@ -55,11 +55,11 @@ class NounPhrase:
         return Phrase(tokens(german, concept), tokens(english, concept))
 
     def _count(self):
-        return pair(*self.count) if self.count else NOTHING
+        return pair(*self.count) if self.count else Phrase()
 
     def _adjective(self, case):
         if self.adjective is None:
-            return NOTHING
+            return Phrase()
         ending = self.determiner.adjectives[case][self.noun.column(self.number)]
         return pair(self.adjective.stem + ending, self.adjective.english)
 

@@ -2,17 +2,44 @@
 
 from .phrases import gloss, pair
 
-GERMAN_ONES, GERMAN_STEMS, GERMAN_TENS, ENGLISH_ONES, ENGLISH_TENS = map(
-    str.split,
-    (
-        "ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
-        "ein zwei drei vier fünf sech sieb acht neun",
-        "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig",
-        "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-        "seventeen eighteen nineteen",
-        "twenty thirty forty fifty sixty seventy eighty ninety",
-    ),
-)
+GERMAN_ONES = [
+    "ein",
+    "zwei",
+    "drei",
+    "vier",
+    "fünf",
+    "sechs",
+    "sieben",
+    "acht",
+    "neun",
+    "zehn",
+    "elf",
+    "zwölf",
+]
+GERMAN_STEMS = ["ein", "zwei", "drei", "vier", "fünf", "sech", "sieb", "acht", "neun"]
+GERMAN_TENS = ["zwanzig", "dreißig", "vierzig", "fünfzig", "sechzig", "siebzig", "achtzig", "neunzig"]
+ENGLISH_ONES = [
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+]
+ENGLISH_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 
 # What is said before the hour.
 MINUTES = (
@@ -30,7 +57,7 @@ def number_word(number):
     """The German and English words for 1 to 99 and for the full hundreds up to 900."""
     if number >= 100:
         german, english = number_word(number // 100)
-        return german.removeprefix("ein") + "hundert", english + " hundred"
+        return (german.removeprefix("ein") + "hundert"), english + " hundred"
     return german_number(number), english_number(number)
 
 

@@ -13,7 +13,6 @@ PROFESSIONALS = kind(JOBS + " Musiklehrer", "alt alt jung nett freundlich", "the
 ADULTS_SERVED = kind(ADULT_NOUNS, "alt jung nett freundlich", "the a this / the the this")
 PROFESSIONALS_SERVED = kind(JOBS, "alt jung nett freundlich", "the a this / the the this")
 KIDS = kind("Kind Junge Mädchen Schüler Schülerin", "klein/little nett klug", "the the a a this / the the this")
-CLASSMATES = kind("Kind Junge Mädchen Schüler Schülerin", "klein/little nett klug", "/ the the this")
 SIBLINGS = kind("Bruder Schwester Sohn Tochter", "klein/little", "my my / my")
 ELDERS = kind("Vater Mutter Großvater Großmutter Onkel Tante Eltern Großeltern", "", "my / my")
 FRIENDS = kind("Freund Freundin Kollege", "alt jung nett", "my / my")

@@ -57,6 +57,5 @@ def gloss(text):
     return phrase
 
 
-NOTHING = Phrase()
 # The comma that only German puts before a subordinate clause.
 COMMA = Phrase(german=(Token(","),))

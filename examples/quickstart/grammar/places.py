@@ -93,6 +93,7 @@ PLACES = {
         ("Restaurant", "in/in", "in/to", "neu klein gut"),
         ("Café", "in/in", "in/to", "neu klein"),
         ("Hotel", "in/in", "in/to", "alt neu klein"),
+        ("Krankenhaus", "in/at", "in/to", "neu"),
         ("Büro", "in/in", "in/to", "neu klein"),
         ("Bibliothek", "in/in", "in/to", "neu alt"),
         ("Stadtbibliothek", "in/in", "in/to"),
@@ -120,7 +121,7 @@ PLACES["im Zug"] = FixedPlace("im/on_the Zug/train", "")
 PLACES["zu Hause"] = FixedPlace("zu/at Hause/home", "nach_Hause/home")
 PLACES["Schule"] = FixedPlace("in_der/at Schule/school", "in_die/to Schule/school")
 PLACES["Kirche"] = FixedPlace("in_der/in Kirche/church", "in_die/to Kirche/church")
-CITY_NAMES = (
+CITIES = (
     "Berlin/Berlin",
     "Hamburg/Hamburg",
     "München/Munich",
@@ -128,7 +129,7 @@ CITY_NAMES = (
     "Wien/Vienna",
     "Leipzig/Leipzig",
 )
-for city in CITY_NAMES:
+for city in CITIES:
     PLACES[city.partition("/")[0]] = FixedPlace(f"in/in {city}", f"nach/to {city}")
 
 

@@ -23,9 +23,8 @@ HOW_MANY = ("wie viele", "how many")
 def yes_no_question(dice):
     """A question that begins with the verb."""
     kinds = dice.pick_weighted(KINDS)
-    group = dice.deal(kinds, askable(kinds))
+    scene = dice.pick(dice.deal(kinds, askable(kinds)))
     while True:
-        scene = dice.pick(group)
         clause = draw_clause(dice, scene, draw_mood(dice, scene, kinds), negation=0)
         # Kauft Anna das Brot? "Kaufen wir" would be too rare to be learnt.
         if can_be_asked(clause) and (clause.mood.tense != "present" or clause.subject.person == "3s"):

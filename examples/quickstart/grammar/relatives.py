@@ -4,11 +4,11 @@ from dataclasses import replace
 from functools import cache
 
 from .casting import draw_clause, draw_mood, is_common_at_the_end
-from .clauses import SUBORDINATE, render
+from .clauses import NOTHING, SUBORDINATE, render
 from .declension import THE, endings
 from .noun_phrases import NounPhrase, QuestionWord
-from .phrases import COMMA, NOTHING
-from .repertoire import ALL, NUMBER_GROUPS
+from .phrases import COMMA
+from .repertoire import ALL
 from .verbs import VERBS
 
 RELATIVE_PRONOUNS = endings("der die das die", "den die das die", "dem der dem denen")
@@ -44,21 +44,12 @@ def relative_clause(dice, phrase):
 
 
 def is_clear(clause, role, column):
-    """Whether subject and object can be told apart: in "die Frau, die das Kind sieht" they cannot."""
-    if column == "m" or role == "dative":
-        return True
-    if role == "accusative":
-        return clause.subject.shows_case("nom")
-    other = clause.accusative
-    # A plural shows in the verb ("die Frau, die die Kinder sieht"), and a thing does not act.
-    if other is None or other.shows_case("acc") or other.person != clause.subject.person:
-        return True
-    return isinstance(other, NounPhrase) and not other.noun.human
+    """Whether "die" is the subject or the object: "die Frau, die das Kind sieht" sees the child."""
+    return role != "accusative" or column == "m" or clause.subject.shows_case("nom")
 
 
 def mentions(clause, noun):
-    others = [party.noun.english for party in clause.parties if isinstance(party, NounPhrase)]
-    return noun.english in others
+    return any(party.noun.english == noun.english for party in clause.parties if isinstance(party, NounPhrase))
 
 
 def english_pronoun(scene, role, noun):
@@ -73,7 +64,7 @@ def english_pronoun(scene, role, noun):
 def scenes_for(noun, role):
     """The scenes in which the noun can play the role, grouped by verb."""
     groups = []
-    for group in (*ALL, *NUMBER_GROUPS):
+    for group in ALL:
         fitting = tuple(scene for scene in group if plays(noun, role, scene))
         if fitting:
             groups.append(fitting)

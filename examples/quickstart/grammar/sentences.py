@@ -70,8 +70,9 @@ def identification(dice):
 def described_subject(dice):
     """Der Mann, der das Auto repariert, wohnt in Köln."""
     phrase, relative, verb = draw_described(dice, dice.pick(DESCRIBED[:3]))
-    groups = [group for group in scenes_for(phrase.noun, "subject") if group[0].verb is not verb]
-    scene = dice.pick(dice.pick(groups))
+    scene = draw_scene(dice)
+    while phrase.noun not in scene.subject.nouns or scene.verb is verb:
+        scene = draw_scene(dice)
     clause = draw_clause(dice, scene, adverbials=0.4, subject=replace(phrase, relative=relative + COMMA))
     return render(clause)
 

@@ -4,19 +4,43 @@ from dataclasses import replace
 
 from .casting import draw_clause, draw_front, draw_mood, is_common_at_the_end
 from .circumstances import CIRCUMSTANCES, PRESSING
-from .clauses import SUBORDINATE, render
+from .clauses import NOTHING, SUBORDINATE, render
 from .declension import HE, SHE, THEY
 from .noun_phrases import PronounPhrase, gender_of, same_party
-from .phrases import COMMA, NOTHING, gloss, pair
+from .phrases import COMMA, gloss, pair
 from .repertoire import ALL, REPORTED, SEPARABLE, draw_scene
 from .verbs import MUST, PAST, PRESENT, VERBS
 
 # What somebody is busy with for a while, so that somebody else can do something meanwhile.
-LASTING_VERBS = (
-    "schlafen arbeiten tanzen schwimmen spielen fern|sehen ein|kaufen warten kochen backen essen trinken "
-    "lesen schreiben singen hören lernen reparieren waschen putzen auf|räumen pflanzen füttern"
+LASTING_VERBS = tuple(
+    VERBS[name]
+    for name in [
+        "schlafen",
+        "arbeiten",
+        "tanzen",
+        "schwimmen",
+        "spielen",
+        "fern|sehen",
+        "ein|kaufen",
+        "warten",
+        "kochen",
+        "backen",
+        "essen",
+        "trinken",
+        "lesen",
+        "schreiben",
+        "singen",
+        "hören",
+        "lernen",
+        "reparieren",
+        "waschen",
+        "putzen",
+        "auf|räumen",
+        "pflanzen",
+        "füttern",
+    ]
 )
-LASTING = tuple(group for group in ALL if group[0].verb in [VERBS[name] for name in LASTING_VERBS.split(" ")])
+LASTING = tuple(group for group in ALL if any(group[0].verb is verb for verb in LASTING_VERBS))
 # (verb, mood of the main clause, moods of the reported clause)
 REPORTS = (
     ("glauben", PRESENT, ("present", "past", "modal", "future")),
@@ -38,8 +62,7 @@ def reported(dice):
     if doubtful:
         main = replace(main, negation="nicht")
     clause = draw_reported(dice, main, tenses, negation=0 if doubtful else 0.12)
-    joint = gloss("ob/whether" if doubtful else "dass/that")
-    return render(main) + COMMA + joint + render(clause, SUBORDINATE)
+    return render(main) + COMMA + gloss("ob/whether" if doubtful else "dass/that") + render(clause, SUBORDINATE)
 
 
 def draw_reported(dice, main, tenses, negation):
@@ -63,8 +86,7 @@ def reasoned(dice):
     """Paul bleibt zu Hause, weil er krank ist. Paul arbeitet, obwohl er krank ist."""
     joint, attribute = dice.pick((("weil/because", "because"), ("obwohl/although", "although")))
     main, circumstance = draw_motivated(dice, attribute)
-    opening = render(main, front=draw_front(dice, main))
-    return opening + COMMA + gloss(joint) + render(circumstance, SUBORDINATE)
+    return render(main, front=draw_front(dice, main)) + COMMA + gloss(joint) + render(circumstance, SUBORDINATE)
 
 
 def conditional(dice):

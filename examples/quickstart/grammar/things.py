@@ -12,8 +12,8 @@ BAKED_GOODS = kind("Brötchen Kuchen", "frisch lecker", "/ the bare many many")
 SOUPS = kind("Suppe Kartoffelsuppe Tomatensuppe Fischsuppe", "heiß lecker gut", "the a bare /")
 SALADS = kind("Salat Kartoffelsalat Tomatensalat", "lecker gut frisch", "a bare bare /")
 CAKES = kind("Kuchen Apfelkuchen Schokoladenkuchen Geburtstagskuchen", "groß klein lecker", "the a a this /")
-HOT_DRINKS = kind("Kaffee Tee Milch", "heiß", "the bare bare bare /")
-COLD_DRINKS = kind("Wasser Milch Apfelsaft Orangensaft", "kalt", "the bare bare bare /")
+HOT_DRINKS = kind("Kaffee Tee Milch", "heiß kalt", "the bare bare bare /")
+COLD_DRINKS = kind("Wasser Apfelsaft Orangensaft", "kalt", "the bare bare bare /")
 
 # Reading, writing and learning.
 READING = kind(
@@ -27,7 +27,7 @@ BOOKS = kind("Buch Roman", "neu gut interessant teuer", "the a a this / the few 
 LESSONS = kind("Aufgabe Regel", "neu schwer", "the this / the few", described=0.8)
 SONGS = kind("Lied", "alt neu schön kurz", "the a a this / bare few")
 MUSIC = kind("Musik", "gut schön", "bare /")
-PICTURES = kind("Bild", "groß groß alt schön teuer", "the a a this / the few")
+PICTURES = kind("Bild", "groß groß alt schön interessant", "the a a this / the few")
 
 # House and garden.
 FURNITURE = kind(
@@ -64,7 +64,7 @@ PRESENTS = kind(
     described=0.7,
 )
 BELONGINGS = kind("Fahrrad Auto Uhr Buch Gitarre Tasche Koffer Hund Katze", "neu alt schön klein", "the the this / the")
-POSSESSIONS = kind("Auto Auto Fahrrad Fahrrad Uhr", "neu teuer teuer rot blau schwarz", "a /", described=0.9)
+POSSESSIONS = kind("Auto Auto Fahrrad Fahrrad Uhr", "neu teuer rot blau schwarz", "a /", described=0.9)
 LOST_THINGS = kind(
     "Schlüssel Hausschlüssel Autoschlüssel Tasche Uhr Koffer Ball", "neu alt klein", "the own own / the some"
 )
@@ -72,7 +72,6 @@ LIKED_THINGS = kind("Buch Roman Lied Bild Gedicht Haus Auto Kleid Fahrrad", "neu
 
 # On the road, in the workshop and in town.
 VEHICLES = kind("Auto Fahrrad", "neu teuer rot blau schwarz", "the a a a this / some", described=0.7)
-TRAFFIC = kind("Auto Fahrrad", "neu rot blau schwarz", "a /", described=0.9)
 BICYCLES = kind("Fahrrad", "neu teuer rot blau schwarz", "the a a a / some", described=0.7)
 OWN_VEHICLES = kind("Auto Fahrrad", "neu alt teuer rot blau schwarz", "the own own own /")
 VEHICLES_TO_WASH = kind("Auto Fahrrad", "schmutzig alt", "the the this / the")

@@ -9,17 +9,31 @@ from dataclasses import dataclass
 from .numerals import number_word
 from .phrases import Phrase, gloss, pair
 
-WEEKDAYS, MONTHS, SEASONS, PARTS_OF_DAY = map(
-    str.split,
-    (
-        "Montag/Monday Dienstag/Tuesday Mittwoch/Wednesday Donnerstag/Thursday Freitag/Friday "
-        "Samstag/Saturday Sonntag/Sunday",
-        "Januar/January Februar/February März/March April/April Mai/May Juni/June Juli/July "
-        "August/August September/September Oktober/October November/November Dezember/December",
-        "Frühling/spring Sommer/summer Herbst/autumn Winter/winter",
-        "Vormittag/morning Nachmittag/afternoon Abend/evening",
-    ),
-)
+WEEKDAYS = [
+    "Montag/Monday",
+    "Dienstag/Tuesday",
+    "Mittwoch/Wednesday",
+    "Donnerstag/Thursday",
+    "Freitag/Friday",
+    "Samstag/Saturday",
+    "Sonntag/Sunday",
+]
+MONTHS = [
+    "Januar/January",
+    "Februar/February",
+    "März/March",
+    "April/April",
+    "Mai/May",
+    "Juni/June",
+    "Juli/July",
+    "August/August",
+    "September/September",
+    "Oktober/October",
+    "November/November",
+    "Dezember/December",
+]
+SEASONS = ["Frühling/spring", "Sommer/summer", "Herbst/autumn", "Winter/winter"]
+PARTS_OF_DAY = ["Vormittag/morning", "Nachmittag/afternoon", "Abend/evening"]
 
 ON_DAYS = tuple("am/on " + day for day in WEEKDAYS)
 EVERY_DAY = tuple("jeden/every " + day for day in [*WEEKDAYS, "Tag/day", "Morgen/morning", "Abend/evening"])
@@ -27,7 +41,6 @@ IN_MONTHS = tuple("im/in " + month for month in MONTHS)
 IN_SEASONS = tuple("im/in " + season for season in SEASONS)
 IN_PARTS = tuple("am/in_the " + part for part in PARTS_OF_DAY)
 WEEKEND = "am/at_the Wochenende/weekend"
-YESTERDAY = ("gestern/yesterday", "heute/today", "gestern/yesterday Abend/evening")
 EVERY_SEASON = tuple("jeden/every " + season for season in SEASONS)
 LAST = ("letzten/last Monat/month",) * 2 + tuple("letzten/last " + s for s in SEASONS)
 NEXT = ("nächsten/next Monat/month",) * 2 + tuple("nächsten/next " + s for s in SEASONS)
@@ -35,7 +48,11 @@ NEXT = ("nächsten/next Monat/month",) * 2 + tuple("nächsten/next " + s for s i
 # (scale, tense) -> groups of adverbials, each as likely as the next.
 CHOICES = {
     ("day", "present"): (EVERY_DAY, IN_PARTS + (WEEKEND,)),
-    ("day", "past"): (YESTERDAY, ON_DAYS, ("ago", WEEKEND)),
+    ("day", "past"): (
+        ("gestern/yesterday", "heute/today", "gestern/yesterday Abend/evening"),
+        ON_DAYS,
+        ("ago", WEEKEND),
+    ),
     ("day", "coming"): (("morgen/tomorrow", "heute/today"), ON_DAYS, ("nächste/next Woche/week", WEEKEND)),
     ("season", "present"): (IN_SEASONS + EVERY_SEASON, IN_MONTHS),
     ("season", "past"): (IN_MONTHS, IN_MONTHS, LAST),
@@ -52,8 +69,9 @@ FREQUENCIES = (
     ("immer", "always", False),
     ("nie", "never", False),
 )
-# "Not every day" would be another matter than "not on Monday".
 NEVER_NEGATED = ("jede", "vor")
+
+
 # Times that would quarrel with the clock: not "am Vormittag um drei Uhr".
 PART_NAMES = ("morning", "afternoon", "evening")
 
@@ -65,6 +83,7 @@ class Adverbial:
 
     @property
     def negatable(self):
+        """ "Not every day" would be another matter than "not on Monday"."""
         return not self.phrase.german[0].text.startswith(NEVER_NEGATED)
 
     @property

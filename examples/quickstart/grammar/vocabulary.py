@@ -107,6 +107,7 @@ der Bus | Busse | bus | buses
 die Straßenbahn | Straßenbahnen | tram
 das Haus | - | house
 die Schule | - | school
+die Brücke | - | bridge
 der Turm | - | tower
 die Kirche | - | church
 das Schloss | - | castle
@@ -145,6 +146,7 @@ die Bäckerei | - | bakery
 das Restaurant | - | restaurant
 das Café | - | café
 das Hotel | - | hotel
+das Krankenhaus | - | hospital
 das Büro | - | office
 die Bibliothek | - | library
 der Bahnhof | - | station
