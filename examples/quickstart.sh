@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # From nothing to a scored translation: set up, make a demo corpus, train a small model, translate, score.
 #
-#   bash examples/quickstart.sh [--fresh] [--out FOLDER]
+#   bash examples/quickstart.sh [--arch PRESET] [--fresh] [--out FOLDER]
 #
-#   --fresh       start over; otherwise finished steps are kept and training resumes
-#   --out FOLDER  where everything goes (default: runs/quickstart)
+#   --arch PRESET  which model, at a small size (default: lwc_transformer_small): any preset of the README's table
+#   --fresh        start over; otherwise finished steps are kept and training resumes
+#   --out FOLDER   where everything goes (default: runs/quickstart)
 set -euo pipefail
 from=$PWD
 cd "$(dirname "$0")/.."
@@ -12,6 +13,11 @@ cd "$(dirname "$0")/.."
 arch=lwc_transformer_small out=runs/quickstart fresh=
 while [ $# -gt 0 ]; do
   case $1 in
+    --arch)
+      [ $# -ge 2 ] || { echo "quickstart: --arch wants a preset" >&2; exit 2; }
+      arch=$2
+      shift
+      ;;
     --fresh) fresh=1 ;;
     --out)
       [ $# -ge 2 ] || { echo "quickstart: --out wants a folder" >&2; exit 2; }
@@ -23,7 +29,24 @@ while [ $# -gt 0 ]; do
   shift
 done
 
-updates=850
+# the sizes and the learning rate that suit the demo corpus
+loss=label_smoothed_cross_entropy
+case $arch in
+  lwc_transformer | lwc_transformer_small | lwc_transformer_base | lwc_transformer_big)
+    sizes=(--layers 4 --embed-dim 128 --ffn-embed-dim 512 --attention-heads 4)
+    schedule=(--lr 4e-3 --warmup-updates 200) updates=850
+    ;;
+  deepatt | udeepatt | vdeepatt | wideatt | deepnmt | rnnsearch | mheadnmt)
+    sizes=(--embed-dim 128 --hidden-dim 128 --init-std 0.1)
+    schedule=(--lr 4e-3 --warmup-updates 100 --clip-norm 5) updates=500
+    ;;
+  abd)
+    sizes=(--embed-dim 128 --hidden-dim 128 --init-std 0.1)
+    schedule=(--lr 4e-3 --warmup-updates 100 --clip-norm 5) updates=500
+    loss=bidirectional_cross_entropy
+    ;;
+  *) echo "quickstart: --arch $arch: no preset that it knows; the README's table has them" >&2; exit 2 ;;
+esac
 text=$out/text bpe=$out/bpe data=$out/data model=$out/$arch
 step=0 doing="setting up" log=
 stopped() {
@@ -97,13 +120,13 @@ if announce "binarising with one joined dictionary" "$data"; then
 fi
 
 train=(fairseq-train "$data" --user-dir lwc_fairseq --task concat_translation --arch "$arch"
-  --layers 4 --embed-dim 128 --ffn-embed-dim 512 --attention-heads 4 --dropout 0.1
-  --optimizer adam --adam-betas '(0.9, 0.98)' --lr 4e-3 --lr-scheduler inverse_sqrt --warmup-updates 200
-  --criterion label_smoothed_cross_entropy --label-smoothing 0.1
+  "${sizes[@]}" --dropout 0.1
+  --optimizer adam --adam-betas '(0.9, 0.98)' --lr-scheduler inverse_sqrt "${schedule[@]}"
+  --criterion "$loss" --label-smoothing 0.1
   --max-tokens 3000 --max-update "$updates" --seed 1
   --save-dir "$model" --no-epoch-checkpoints --log-format simple --log-interval 25)
 note "$(quoted "${train[@]}")"
-if announce "training $arch, about four minutes on two cores" "$model/trained"; then
+if announce "training $arch, two to four minutes on two cores" "$model/trained"; then
   mkdir -p "$model"
   log=$model/train.log
   "${train[@]}" 2>&1 | tee "$log" | training_progress

@@ -1,6 +1,7 @@
-"""Models for machine translation from papers, for fairseq: the layer-wise coordinated Transformer.
+"""Models for machine translation from papers, for fairseq: the layer-wise coordinated Transformer, DeepAtt and its
+relatives, asynchronous bidirectional decoding.
 
-``fairseq-train --user-dir lwc_fairseq`` imports this package, which registers its models and its task.
+``fairseq-train --user-dir lwc_fairseq`` imports this package, which registers its models, task, criterion, optimizer.
 """
 
 import lwc_fairseq_compat
@@ -16,7 +17,9 @@ except ModuleNotFoundError as error:
         "lwc_fairseq needs fairseq 0.12.2; install it with: pip install --no-deps fairseq==0.12.2", name="fairseq"
     ) from None
 
-from .models import lwc_transformer  # noqa: E402, F401
+from .criterions import bidirectional_cross_entropy  # noqa: E402, F401
+from .models import abd, deepatt, lwc_transformer  # noqa: E402, F401
+from .optim import rmsprop  # noqa: E402, F401
 from .tasks import concat_translation  # noqa: E402, F401
 
 __version__ = "0.1.0"

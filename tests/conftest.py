@@ -12,6 +12,8 @@ import torch
 from fairseq.data import Dictionary
 
 import lwc_fairseq  # noqa: F401  (registers the models)
+from lwc_fairseq.models.abd import ABDConfig, ABDModel
+from lwc_fairseq.models.deepatt import DeepAttConfig, DeepAttModel
 from lwc_fairseq.models.lwc_transformer import LWCTransformerConfig, LWCTransformerModel
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,11 +32,36 @@ def make_lwc(types: int = 17, dtype: torch.dtype = torch.float64, seed: int = 0,
     """A small model without dropout, in evaluation mode, all its weights drawn anew from N(0, 0.3²)."""
     sizes = {"layers": 3, "embed_dim": 16, "ffn_embed_dim": 24, "attention_heads": 2, "dropout": 0.0}
     positions = {"max_source_positions": 50, "max_target_positions": 50}
-    dictionary = make_dictionary(types)
-    task = SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
+    config = LWCTransformerConfig(**{**sizes, **positions, **settings})
+    return make_model(LWCTransformerModel, config, make_dictionary(types), make_dictionary(types), dtype, seed)
+
+
+def make_deepatt(
+    variant: str = "deepatt",
+    types: tuple[int, int] = (15, 17),
+    dtype: torch.dtype = torch.float64,
+    seed: int = 0,
+    **settings,
+) -> DeepAttModel:
+    """A small model of any variant, as `make_lwc`; `types` are those of source and target."""
+    layers = {"attention_layers": 1 if variant in ("rnnsearch", "mheadnmt") else 3}
+    sizes = {"embed_dim": 6, "hidden_dim": 8, "attention_heads": 2 if variant == "mheadnmt" else 0, "dropout": 0.0}
+    config = DeepAttConfig(**{"variant": variant, **layers, **sizes, **settings})
+    return make_model(DeepAttModel, config, *map(make_dictionary, types), dtype, seed)
+
+
+def make_abd(types: tuple[int, int] = (15, 17), dtype: torch.dtype = torch.float64, seed: int = 0, **settings):
+    """A small ABD model, as `make_lwc`."""
+    config = ABDConfig(**{"embed_dim": 6, "hidden_dim": 8, "dropout": 0.0, **settings})
+    return make_model(ABDModel, config, *map(make_dictionary, types), dtype, seed)
+
+
+def make_model(model_class, config, source: Dictionary, target: Dictionary, dtype: torch.dtype, seed: int):
+    """Built as a task would, in evaluation mode, with all weights drawn anew from N(0, 0.3²)."""
+    task = SimpleNamespace(source_dictionary=source, target_dictionary=target)
     torch.set_default_dtype(dtype)
     try:
-        model = LWCTransformerModel.build_model(LWCTransformerConfig(**{**sizes, **positions, **settings}), task)
+        model = model_class.build_model(config, task)
     finally:
         torch.set_default_dtype(torch.float32)
     generator = torch.Generator().manual_seed(seed)

@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # Train one model on the data that prepare.sh wrote; started again, it resumes.
 #
-#   bash examples/multi30k/train.sh lwc|transformer [DATA] [OUT] [more flags of fairseq-train ...]
+#   bash examples/multi30k/train.sh MODEL [DATA] [OUT] [more flags of fairseq-train ...]
 #
-# Both models see the same batches: the task counts source plus target tokens, and so bounds them for either.
+#   MODEL  lwc, transformer, lstm, or DeepAtt and its relatives: deepatt, udeepatt, vdeepatt, wideatt, deepnmt,
+#          rnnsearch, mheadnmt
+#
+# All models see the same batches: the task counts source plus target tokens, and so bounds them for any.
 set -euo pipefail
 absolute() { case $1 in /*) echo "$1" ;; *) echo "$PWD/$1" ;; esac; } # before the folder changes
-model=${1:?usage: train.sh lwc|transformer [DATA] [OUT] [flags ...]}
+model=${1:?usage: train.sh MODEL [DATA] [OUT] [flags ...]}
 data=${2:+$(absolute "$2")}
 out=${3:+$(absolute "$3")}
 cd "$(dirname "$0")/../.."
@@ -23,7 +26,15 @@ case $model in
       --encoder-embed-dim 256 --encoder-ffn-embed-dim 1024 --encoder-attention-heads 4 --encoder-normalize-before
       --decoder-embed-dim 256 --decoder-ffn-embed-dim 1024 --decoder-attention-heads 4 --decoder-normalize-before)
     ;;
-  *) echo "train.sh: unknown model $model: choose lwc or transformer" >&2; exit 1 ;;
+  deepatt | udeepatt | vdeepatt | wideatt | deepnmt | rnnsearch | mheadnmt)
+    architecture=(--arch "$model" --embed-dim 128 --hidden-dim 128 --init-std 0.1 --clip-norm 5)
+    ;;
+  lstm)
+    # fairseq's own, as an RNNSearch of the same widths
+    architecture=(--arch lstm --encoder-bidirectional --encoder-embed-dim 128 --encoder-hidden-size 128
+      --decoder-embed-dim 128 --decoder-hidden-size 128 --decoder-out-embed-dim 128 --clip-norm 5)
+    ;;
+  *) echo "train.sh: unknown model $model; see the head of $0" >&2; exit 1 ;;
 esac
 
 fairseq-train "$data" --user-dir lwc_fairseq --task concat_translation "${architecture[@]}" \

@@ -7,9 +7,9 @@ from fairseq.models import BaseFairseqModel, register_model
 
 
 def register_preset(
-    name: str, model: type[BaseFairseqModel], config: type[FairseqDataclass], **defaults: object
+    name: str, model: type[BaseFairseqModel], config: type[FairseqDataclass], doc: str | None = None, **defaults: object
 ) -> None:
-    """Register `model` as `name`, with `config`'s defaults changed to `defaults`.
+    """Register `model` as `name`, with `config`'s defaults changed to `defaults`, and a docstring of its own if given.
 
     fairseq's own presets are functions that fill in what the command line left out; it runs them twice, and hydra
     not at all. A preset that is a model with its own dataclass is the same for --arch, hydra and YAML.
@@ -23,5 +23,5 @@ def register_preset(
         raise TypeError(f"preset {name}: {config.__name__} has no {', '.join(defaults)}")
     namespace = {"__module__": config.__module__, "__doc__": config.__doc__}
     preset_config = make_dataclass(config.__name__, changed, bases=(config,), namespace=namespace)
-    attributes = {"__module__": model.__module__, "__doc__": model.__doc__}
+    attributes = {"__module__": model.__module__, "__doc__": doc or model.__doc__}
     register_model(name, dataclass=preset_config)(type(model.__name__, (model,), attributes))

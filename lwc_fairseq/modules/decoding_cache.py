@@ -1,9 +1,11 @@
-"""What decoding remembers: keys and values of the source, once a sentence, and of the target, once a hypothesis."""
+"""What decoding remembers: of the source, once a sentence, and of the target, once a hypothesis."""
 
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+from .attention_memory import ProjectedMemory
 
 
 @dataclass(frozen=True)
@@ -24,16 +26,54 @@ class SourceCache:
         Reordering hypotheses within their sentences, or repeating sentences for a beam, copies nothing; leaving out
         sentences that are finished copies what remains. Waits for the device once, to read `order`.
         """
-        sentences, beam = group_rows(order.tolist(), self.beam)
-        if sentences == list(range(len(self.padding_mask))):
+        kept, beam = kept_sentences(order, len(self.padding_mask), self.beam)
+        if kept is None:
             return SourceCache(self.keys, self.values, self.padding_mask, beam)
-        kept = torch.tensor(sentences, dtype=torch.long, device=self.padding_mask.device)
         return SourceCache(
             tuple(keys.index_select(0, kept) for keys in self.keys),
             tuple(values.index_select(0, kept) for values in self.values),
             self.padding_mask.index_select(0, kept),
             beam,
         )
+
+
+@dataclass(frozen=True)
+class SourceMemory:
+    """What a recurrent decoder starts from: the encoder's output, held per sentence as in `SourceCache`."""
+
+    first_state: Tensor  # (S, width), the decoder's state before the first word
+    memories: tuple[ProjectedMemory, ...]  # one for each attention, of (S, n, D)
+    beam: int = 1  # consecutive rows that share a sentence
+
+    def first_states(self, rows: int) -> Tensor:
+        """`first_state` for every one of R hypotheses, (R, width)."""
+        return self.first_state.repeat_interleave(rows // len(self.first_state), dim=0)
+
+    def reorder(self, order: Tensor) -> "SourceMemory":
+        """As :meth:`SourceCache.reorder`."""
+        kept, beam = kept_sentences(order, len(self.first_state), self.beam)
+        if kept is None:
+            return SourceMemory(self.first_state, self.memories, beam)
+        return SourceMemory(
+            self.first_state.index_select(0, kept),
+            tuple(memory.select(kept) for memory in self.memories),
+            beam,
+        )
+
+
+def kept_sentences(order: Tensor, sentences: int, beam: int) -> tuple[Tensor | None, int]:
+    """What a reordering of rows means for what is held per sentence.
+
+    Args:
+        order: for each new row the old row it continues, of sentences · beam.
+
+    Returns:
+        The sentences to keep, by index, or None if they stay as they are; and the new beam.
+    """
+    kept, beam = group_rows(order.tolist(), beam)
+    if kept == list(range(sentences)):
+        return None, beam
+    return torch.tensor(kept, dtype=torch.long, device=order.device), beam
 
 
 def group_rows(order: list[int], beam: int) -> tuple[list[int], int]:

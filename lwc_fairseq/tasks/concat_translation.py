@@ -1,18 +1,23 @@
 """The task `concat_translation`: translation of concatenated, packed sentence pairs, in either target direction."""
 
 from dataclasses import dataclass, field
+from typing import Optional
 
 import torch
+from fairseq.checkpoint_utils import load_model_ensemble
 from fairseq.data import LanguagePairDataset
+from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from fairseq.token_generation_constraints import pack_constraints, unpack_constraints
+from fairseq.utils import split_paths
 from torch import Tensor
 
 from lwc_fairseq_compat import UserError
 
 from ..data.concat_dataset import ConcatPairDataset, reverse_tokens
+from ..search.agreement import AgreementSearch
 from ..search.length_penalty import GNMTSequenceGenerator, GNMTSequenceGeneratorWithAlignment
 
 
@@ -28,6 +33,20 @@ class ConcatTranslationConfig(TranslationConfig):
         default=False,
         metadata={"help": "divide a hypothesis' score by ((5 + length) / 6)^lenpen instead of by length^lenpen"},
     )
+    agreement_path: Optional[str] = field(  # noqa: UP045 (fairseq knows this spelling only)
+        default=None,
+        metadata={
+            "help": "checkpoint(s) of right-to-left models, trained with --reverse-target: what they and the models of "
+            "--path find is ranked by the sum of both scores"
+        },
+    )
+    print_reverse: bool = field(
+        default=False,
+        metadata={
+            "help": "also print the reverse translation of abd and nsc models (of an ensemble, the first) to standard "
+            "output, as lines R-, before the other lines of its batch; fairseq-interactive has no numbers for them"
+        },
+    )
 
 
 @register_task("concat_translation", dataclass=ConcatTranslationConfig)
@@ -42,6 +61,8 @@ class ConcatTranslationTask(TranslationTask):
     cfg: ConcatTranslationConfig
 
     def build_model(self, cfg, from_checkpoint: bool = False):
+        if self.cfg.agreement_path and self.cfg.eval_bleu:
+            raise UserError("--agreement-path is for generation, not for --eval-bleu: leave it out in training")
         model = super().build_model(cfg, from_checkpoint)
         self.with_packing = getattr(model, "reads_packing", False)
         return model
@@ -81,7 +102,34 @@ class ConcatTranslationTask(TranslationTask):
             if alignment := getattr(args, "print_alignment", None):
                 seq_gen_cls = GNMTSequenceGeneratorWithAlignment
                 extra_gen_cls_kwargs = {**(extra_gen_cls_kwargs or {}), "print_alignment": alignment}
-        return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
+        build = super().build_generator
+        generator = build(models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
+        if self.cfg.agreement_path is None:
+            return generator
+        reverse_models = self._load_reverse_models(args, like=models[0])
+        return AgreementSearch(generator, build(reverse_models, args), reverse_models, self.target_dictionary)
+
+    def _load_reverse_models(self, args, like: BaseFairseqModel) -> list[BaseFairseqModel]:
+        others = ("print_alignment", "score_reference", "lm_path")
+        if self.cfg.reverse_target or self.cfg.gnmt_length_penalty or any(getattr(args, o, None) for o in others):
+            raise UserError(
+                "--agreement-path goes with none of --reverse-target, --gnmt-length-penalty, --print-alignment, "
+                "--score-reference and --lm-path: leave those out (--path names left-to-right models)"
+            )
+        models = []
+        for path in split_paths(self.cfg.agreement_path):
+            (model,), saved = load_model_ensemble([path], task=self)
+            if not getattr(saved.task, "reverse_target", False):
+                raise UserError(
+                    f"--agreement-path {path}: this model was not trained from right to left; train one with --task "
+                    "concat_translation --reverse-target"
+                )
+            models.append(model)
+        weight = next(like.parameters())
+        for model in models:
+            model.to(device=weight.device, dtype=weight.dtype).eval()
+            model.make_generation_fast_(need_attn=False)
+        return models
 
     def inference_step(self, generator, models, sample, prefix_tokens=None, constraints=None):
         """Hypotheses in reading order. A batch with a target is left in reading order, too: it is printed next."""
@@ -89,18 +137,38 @@ class ConcatTranslationTask(TranslationTask):
         sample["net_input"].pop("packing", None)
         if self.cfg.reverse_target and constraints is not None:
             constraints = reverse_constraints(constraints)
+        if self.cfg.print_reverse:
+            self._print_reverse(models, sample)
         hypotheses = super().inference_step(generator, models, sample, prefix_tokens, constraints)
-        if isinstance(generator, SequenceGenerator):
+        if isinstance(generator, (SequenceGenerator, AgreementSearch)):
             self._empty_where_source_is_empty(hypotheses, sample["net_input"]["src_tokens"])
         if self.cfg.reverse_target:
             self._restore_reading_order(hypotheses, sample)
         return hypotheses
 
+    @torch.no_grad()
+    def _print_reverse(self, models, sample: dict) -> None:
+        """The reverse translation of each sentence, in reading order, under its number if the command numbers them."""
+        dictionary = self.target_dictionary
+        encoders = [model.encoder for model in models if hasattr(model.encoder, "reverse_translations")]
+        if not encoders:
+            raise UserError("--print-reverse: these models have no reverse translation; it is for abd, nsc_rt, nsc_hs")
+        rows = encoders[0].reverse_translations(sample["net_input"]["src_tokens"])
+        numbers = sample["id"].tolist() if "id" in sample else [""] * len(rows)
+        is_empty = self._words(sample["net_input"]["src_tokens"]).eq(0).tolist()
+        for number, row, empty in zip(numbers, rows, is_empty, strict=True):
+            words = row[row.ne(dictionary.pad()) & row.ne(dictionary.eos())]
+            words = words[:0] if empty else words if self.cfg.reverse_target else words.flip(0)
+            print(f"R-{number}\t{dictionary.string(words)}")
+
     def _empty_where_source_is_empty(self, hypotheses: list[list[dict]], src_tokens: Tensor) -> None:
+        for i in self._words(src_tokens).eq(0).nonzero().flatten().tolist():
+            hypotheses[i] = [empty_hypothesis(hypotheses[i][0], self.source_dictionary.eos())]
+
+    def _words(self, src_tokens: Tensor) -> Tensor:
+        """How many words each source has, (B,)."""
         dictionary = self.source_dictionary
-        words = (src_tokens.ne(dictionary.pad()) & src_tokens.ne(dictionary.eos())).sum(1)
-        for i in (words == 0).nonzero().flatten().tolist():
-            hypotheses[i] = [empty_hypothesis(hypotheses[i][0], dictionary.eos())]
+        return (src_tokens.ne(dictionary.pad()) & src_tokens.ne(dictionary.eos())).sum(1)
 
     def _restore_reading_order(self, hypotheses: list[list[dict]], sample: dict) -> None:
         eos, pad = self.target_dictionary.eos(), self.target_dictionary.pad()

@@ -19,6 +19,8 @@ def test_recipe_on_a_slice(tmp_path):
     recipe, data = ROOT / "examples" / "multi30k", tmp_path / "data"
     run("bash", recipe / "prepare.sh", text, data, MERGES="200")
     assert "is there already" in run("bash", recipe / "prepare.sh", text, data).stdout
+    for model, *flags in (("deepnmt", "--attention-layers", "2"), ("lstm",)):
+        run("bash", recipe / "train.sh", model, data, tmp_path / model, *flags, "--max-update", "1")
     small = ("--layers", "2", "--embed-dim", "32", "--max-tokens", "2000", "--max-update", "3")
     run("bash", recipe / "train.sh", "lwc", data, tmp_path / "lwc", *small)
     scored = run("bash", recipe / "evaluate.sh", tmp_path / "lwc" / "checkpoint_best.pt", data).stdout

@@ -6,12 +6,15 @@ import shlex
 import shutil
 
 import pytest
+import torch
 from sacrebleu import corpus_bleu
 
 from conftest import ROOT, hypotheses, run
 
 QUICKSTART = "bash examples/quickstart.sh"
+OTHER_MODEL = "bash examples/quickstart.sh --arch deepatt"
 ELSEWHERE = {
+    OTHER_MODEL: "has a test of its own",
     "bash tests/run.sh": "is what runs this test",
     "source .venv/bin/activate": "has no effect on the next command here; run() puts .venv on the path",
 }
@@ -49,6 +52,16 @@ def test_quickstart_translates_the_demo_corpus(quickstart, clone):
     for path in ("runs/quickstart/text", "runs/quickstart/lwc_transformer_small/checkpoint_best.pt"):
         assert path in quickstart and (clone / path).exists()
     assert "perplexity" in quickstart  # progress of training
+
+
+def test_quickstart_with_another_model(quickstart, clone):
+    """DeepAtt with K = 5, on the same corpus."""
+    done = run(*shlex.split(OTHER_MODEL), cwd=clone).stdout
+    assert done.count("done before") == 3  # corpus, BPE, binary data
+    assert float(re.search(r"BLEU = ([\d.]+)", done)[1]) >= 85
+    assert (clone / "runs/quickstart/deepatt/checkpoint_best.pt").exists()
+    saved = torch.load(clone / "runs/quickstart/deepatt/checkpoint_best.pt")["cfg"]["model"]
+    assert (saved["variant"], saved["attention_layers"]) == ("deepatt", 5)
 
 
 def test_quickstart_does_nothing_twice(quickstart, clone):
@@ -91,6 +104,8 @@ def test_quickstart_names_the_step_that_fails(quickstart, clone):
 def test_quickstart_refuses_unknown_arguments(clone):
     failed = run("bash", "examples/quickstart.sh", "--fesh", cwd=clone, check=False)
     assert failed.returncode == 2 and "unknown argument --fesh" in failed.stderr
+    failed = run("bash", "examples/quickstart.sh", "--arch", "deepat", cwd=clone, check=False)
+    assert failed.returncode == 2 and "--arch deepat: no preset that it knows" in failed.stderr
 
 
 def test_every_other_command_of_the_readme_runs(quickstart, clone):

@@ -1,13 +1,18 @@
 import pytest
 import torch
 from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
-from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks.translation import TranslationTask
 
 from conftest import EOS, PAD, make_dictionary, make_lwc, random_batch
 from lwc_fairseq.data.packing import pack
 from lwc_fairseq.models.lwc_transformer import PRESETS, LWCTransformerConfig, LWCTransformerModel
 from lwc_fairseq.modules.mixed_attention import mixed_attention_mask
+from properties import (
+    future_target_tokens_change_nothing_earlier,
+    generated_scores_are_those_of_teacher_forcing,
+    sentence_alone_equals_the_same_in_a_batch,
+    steps_equal_the_full_pass,
+)
 from reference_lwc import lwc_logits, lwc_loss, visible
 
 LENGTHS = [(4, 3), (2, 6), (7, 1), (1, 2)]
@@ -98,31 +103,12 @@ class TestDoors:
 class TestDecoding:
     @NORMALIZE
     def test_step_by_step_with_reordering_equals_the_full_pass(self, normalize_after):
-        """Beams of three are reordered, and sentences leave, as in a search; each step equals teacher forcing."""
-        model = make_lwc(normalize_after=normalize_after)
-        beam, steps = 3, 9
-        src, _ = random_batch(LENGTHS)
-        generator = torch.Generator().manual_seed(3)
-        rows = torch.arange(len(LENGTHS)).repeat_interleave(beam)  # the sentence of each hypothesis
-        tokens = torch.full((len(rows), 1), EOS)
-        encoder_out = model.encoder.reorder_encoder_out(model.encoder(src), rows)
-        state = {}
-        for step in range(steps):
-            logits, extra = model.decoder(tokens, encoder_out, state)
-            full, _ = model(src[rows], None, tokens)
-            assert torch.allclose(logits[:, -1], full[:, -1], rtol=0, atol=1e-12), step
-            assert extra["attn"][0].shape == (len(rows), 1, src.size(1))
-            assert not extra["attn"][0][:, 0][src[rows].eq(PAD)].any()
+        def check(logits, extra, full_extra, sources):
+            assert extra["attn"][0].shape == (len(sources), 1, sources.size(1))
+            assert not extra["attn"][0][:, 0][sources.eq(PAD)].any()
 
-            groups = torch.arange(len(rows)).view(-1, beam)
-            if step in (3, 6):  # the first sentence is finished
-                groups = groups[1:]
-            picks = torch.randint(beam, groups.shape, generator=generator)
-            order = groups.gather(1, picks).flatten()
-            model.decoder.reorder_incremental_state_scripting(state, order)
-            encoder_out = model.encoder.reorder_encoder_out(encoder_out, order)
-            chosen = torch.randint(4, 17, (len(order), 1), generator=generator)
-            rows, tokens = rows[order], torch.cat([tokens[order], chosen], dim=1)
+        src, _ = random_batch(LENGTHS)
+        steps_equal_the_full_pass(make_lwc(normalize_after=normalize_after), src, steps=9, check=check)
 
     def test_source_keys_are_not_copied_for_a_beam_nor_for_a_step(self):
         model = make_lwc()
@@ -149,41 +135,17 @@ class TestDecoding:
         assert model.decoder(prev, model.encoder(src))[1]["attn"] == [None]
 
     def test_a_sentence_alone_equals_the_same_in_a_batch(self):
-        model = make_lwc(types=40)
         src, _ = random_batch([(5, 1), (1, 1), (9, 1), (3, 1)], types=40)
-        dictionary = make_dictionary(40)
-        generator = SequenceGenerator([model], dictionary, beam_size=4, max_len_a=0, max_len_b=12)
-        together = generator.generate([model], {"net_input": {"src_tokens": src, "src_lengths": None}})
-        for row, expected in zip(src, together, strict=True):
-            alone = {"net_input": {"src_tokens": row[row.ne(PAD)][None], "src_lengths": None}}
-            for ours, theirs in zip(generator.generate([model], alone)[0], expected, strict=True):
-                assert ours["tokens"].tolist() == theirs["tokens"].tolist()
-                assert ours["score"].item() == pytest.approx(theirs["score"].item(), abs=1e-5)
+        sentence_alone_equals_the_same_in_a_batch(make_lwc(types=40), src, types=40)
 
     def test_generated_scores_are_those_of_teacher_forcing(self):
-        model = make_lwc(types=40)
         src, _ = random_batch([(5, 1), (9, 1)], types=40)
-        generator = SequenceGenerator([model], make_dictionary(40), beam_size=3, max_len_a=0, max_len_b=12)
-        for row, beams in zip(src, generator.generate([model], {"net_input": {"src_tokens": src}}), strict=True):
-            for hypothesis in beams:
-                tokens = hypothesis["tokens"]
-                prev = torch.cat([tokens[-1:], tokens[:-1]])[None]
-                probs = model.get_normalized_probs(model(row[row.ne(PAD)][None], None, prev), log_probs=True)[0]
-                expected = probs.gather(1, tokens[:, None])[:, 0]
-                assert torch.allclose(hypothesis["positional_scores"], expected, atol=1e-5)
+        generated_scores_are_those_of_teacher_forcing(make_lwc(types=40), src, types=40)
 
 
 class TestInvariants:
     def test_a_future_target_token_changes_nothing_earlier(self):
-        model = make_lwc()
-        src, prev = random_batch([(4, 6), (6, 6)])
-        before, _ = model(src, None, prev)
-        for position in range(1, 6):
-            changed = prev.clone()
-            changed[:, position] = (changed[:, position] - 3) % 13 + 4
-            after, _ = model(src, None, changed)
-            assert torch.equal(after[:, :position], before[:, :position])
-            assert not torch.isclose(after[:, position:], before[:, position:]).all(-1).any()
+        future_target_tokens_change_nothing_earlier(make_lwc(), *random_batch([(4, 6), (6, 6)]), words=13)
 
     def test_source_states_never_depend_on_the_target(self):
         model = make_lwc()

@@ -1,0 +1,106 @@
+"""The criterion of asynchronous bidirectional decoding: a weighted loss of both directions."""
+
+import math
+from dataclasses import dataclass, field
+
+from fairseq import utils
+from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
+from fairseq.dataclass import FairseqDataclass
+from fairseq.logging import metrics
+from omegaconf import II
+from torch import Tensor
+
+from lwc_fairseq_compat import UserError
+
+from ..data.reverse import reverse_targets
+
+
+@dataclass
+class BidirectionalCrossEntropyConfig(FairseqDataclass):
+    forward_weight: float = field(
+        default=0.7,
+        metadata={"help": "λ of eq. 14, the weight of the forward term (paper: 0.7 for Zh-En, 0.8 for En-De)"},
+    )
+    label_smoothing: float = field(default=0.0, metadata={"help": "label smoothing of both terms; the paper has none"})
+    sentence_avg: bool = II("optimization.sentence_avg")
+
+    def check(self) -> None:
+        """Raises UserError, a ValueError, that names the setting which cannot be."""
+        if not 0 <= self.forward_weight <= 1:
+            raise UserError(f"--forward-weight {self.forward_weight}: λ must be in [0, 1]")
+        if not 0 <= self.label_smoothing < 1:
+            raise UserError(f"--label-smoothing {self.label_smoothing}: must be in [0, 1)")
+
+
+@register_criterion("bidirectional_cross_entropy", dataclass=BidirectionalCrossEntropyConfig)
+class BidirectionalCrossEntropy(FairseqCriterion):
+    """Eq. 14 of Zhang et al., *Asynchronous Bidirectional Decoding for NMT* (AAAI 2018), as a loss:
+
+        -λ Σ_j log P(y_j | y_<j, x, s̃) - (1 - λ) Σ_j log P(y_j | y_>j, x)
+
+    The second term is teacher-forced on the reversed target. λ is --forward-weight; in the authors' published code it
+    weighs the other term. A term of weight 0 is logged all the same.
+
+    The model is called with `backward`, and if that is true has "backward_logits" (B, m, V) in what it returns.
+    """
+
+    def __init__(self, task, cfg: BidirectionalCrossEntropyConfig):
+        super().__init__(task)
+        cfg = BidirectionalCrossEntropyConfig.from_namespace(cfg)
+        cfg.check()
+        self.cfg = cfg
+
+    @classmethod
+    def build_criterion(cls, cfg: BidirectionalCrossEntropyConfig, task):
+        return cls(task, cfg)
+
+    def forward(self, model, sample: dict, reduce: bool = True) -> tuple[Tensor, int, dict]:
+        """Loss (in nats, summed over the batch), its denominator, and what is logged."""
+        if not getattr(model, "has_backward_decoder", False):
+            raise UserError(
+                f"--criterion bidirectional_cross_entropy needs a model with a backward decoder, which "
+                f"{type(model).__name__} has not: train --arch abd, or use --criterion cross_entropy"
+            )
+        forward_logits, extra = model(**sample["net_input"], backward=True)
+        target = sample["target"]
+        reversed_target = reverse_targets(target, self.padding_idx)
+        forward_loss, forward_nll = self._term(model, forward_logits, target, reduce)
+        backward_loss, backward_nll = self._term(model, extra["backward_logits"], reversed_target, reduce)
+        # a term of weight 0 stays in the sum: distributed training wants a gradient of every parameter, if of zeros
+        loss = self.cfg.forward_weight * forward_loss + (1 - self.cfg.forward_weight) * backward_loss
+        sample_size = target.size(0) if self.cfg.sentence_avg else sample["ntokens"]
+        logged = {
+            "loss": loss.data,
+            "nll_loss": forward_nll.data,
+            "backward_nll_loss": backward_nll.data,
+            "ntokens": sample["ntokens"],
+            "nsentences": target.size(0),
+            "sample_size": sample_size,
+        }
+        return loss, sample_size, logged
+
+    def _term(self, model, logits: Tensor, target: Tensor, reduce: bool) -> tuple[Tensor, Tensor]:
+        """Smoothed and plain negative log-likelihood."""
+        log_probs = model.get_normalized_probs((logits, None), log_probs=True)
+        return label_smoothed_nll_loss(
+            log_probs.flatten(0, 1), target.flatten()[:, None], self.cfg.label_smoothing, self.padding_idx, reduce
+        )
+
+    @staticmethod
+    def reduce_metrics(logging_outputs: list[dict]) -> None:
+        """Both terms in bits a token, and their perplexities: plain names for the forward one, as everywhere."""
+
+        def total(name):
+            return sum(log.get(name, 0) for log in logging_outputs)
+
+        sample_size, tokens = total("sample_size"), total("ntokens")
+        metrics.log_scalar("loss", total("loss") / sample_size / math.log(2), sample_size, round=3)
+        for prefix in ("", "backward_"):
+            name = f"{prefix}nll_loss"
+            metrics.log_scalar(name, total(name) / tokens / math.log(2), tokens, round=3)
+            metrics.log_derived(f"{prefix}ppl", lambda meters, name=name: utils.get_perplexity(meters[name].avg))
+
+    @staticmethod
+    def logging_outputs_can_be_summed() -> bool:
+        return True

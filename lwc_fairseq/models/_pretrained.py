@@ -1,0 +1,73 @@
+"""Parts of a model that start from another model's checkpoint."""
+
+import os
+
+from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+from omegaconf import OmegaConf
+from torch import nn
+
+from lwc_fairseq_compat import UserError
+
+Part = tuple[nn.Module, str, tuple[str, ...]]
+"""A module, the prefix of its weights' names in the other model, and the beginnings of names to leave out."""
+
+
+class Pretrained:
+    """Loads a checkpoint's weights into parts of a new model.
+
+    A model is built anew for generation as well, and gets the weights of its own checkpoint then; the other one need
+    not be there any more, nor fit. So what is wrong with it is an error only when training begins without a checkpoint.
+
+    Args:
+        option: how the user names the file.
+        path: the file of a right-to-left model, or None.
+        parts: what to load.
+        needed: whether training cannot begin without.
+    """
+
+    def __init__(self, option: str, path: str | None, parts: list[Part], needed: bool = False):
+        self.problem = None
+        if path is None:
+            if needed:
+                self.problem = f"{option} is missing: give the checkpoint of a trained right-to-left model"
+            return
+        try:
+            self._load(option, path, parts)
+        except UserError as error:
+            self.problem = str(error)
+
+    @staticmethod
+    def _load(option: str, path: str, parts: list[Part]) -> None:
+        if not os.path.exists(path):
+            raise UserError(f"{option} {path}: no such file")
+        state = load_checkpoint_to_cpu(path)
+        if not OmegaConf.select(OmegaConf.create(state["cfg"]), "task.reverse_target", default=False):
+            raise UserError(
+                f"{option} {path}: this model was not trained from right to left; train an rnnsearch with --task "
+                "concat_translation --reverse-target"
+            )
+        for module, prefix, left_out in parts:
+            load_part(module, state["model"], prefix, left_out, f"{option} {path}")
+
+    def forget(self) -> None:
+        """The model has got the weights of a checkpoint of its own."""
+        self.problem = None
+
+    def require(self) -> None:
+        """Raises UserError if a part has no weights to start from."""
+        if self.problem:
+            raise UserError(self.problem)
+
+
+def load_part(module: nn.Module, weights: dict, prefix: str, left_out: tuple[str, ...], source: str) -> None:
+    """Copy weights into a module, all of it but for the names that begin with `left_out`."""
+    wanted = {name: value for name, value in module.state_dict().items() if not name.startswith(left_out or ("\0",))}
+    for name, value in wanted.items():
+        given = weights.get(prefix + name)
+        if given is None or given.shape != value.shape:
+            found = "has none" if given is None else f"has {tuple(given.shape)}"
+            raise UserError(
+                f"{source}: {prefix}{name} should be {tuple(value.shape)}, but the checkpoint {found}: train an "
+                "rnnsearch of the same sizes and dictionaries, with --task concat_translation --reverse-target"
+            )
+    module.load_state_dict({name: weights[prefix + name] for name in wanted}, strict=False)

@@ -1,0 +1,102 @@
+"""Recurrent encoders over padded sentences.
+
+Loops run over whole columns of a batch. With all padding behind the sentences it comes last in every loop, whatever
+the loop computes there is never read, and the loop itself needs no mask. So sentences are first moved to the front
+(:class:`SourceOrder`), and for reading backward each is reversed in its place.
+
+Letters: B sentences, n source tokens, d width of a state. Sequences are time-major here, (n, B, width).
+"""
+
+import torch
+from torch import Tensor, nn
+
+from .gru import GRULayer
+
+
+class SourceOrder:
+    """Where the tokens of a batch are, with padding on either side.
+
+    Args:
+        tokens: (B, n), padding on one side of each row.
+        padding_idx: the token that is padding.
+    """
+
+    def __init__(self, tokens: Tensor, padding_idx: int):
+        real = tokens.ne(padding_idx)
+        width = tokens.size(1)
+        lengths = real.sum(1, keepdim=True)
+        column = torch.arange(width, device=tokens.device).expand_as(tokens)
+        first = real.int().argmax(1, keepdim=True)
+        # rows are turned until their first token comes first, and with `columns` back again
+        self.tokens = tokens.gather(1, (column + first) % width)
+        self.columns = (column - first) % width
+        self.padding_mask = column >= lengths
+        self._backward = torch.where(self.padding_mask, column, lengths - 1 - column).T  # (n, B)
+        self._last = (lengths - 1).clamp(min=0).T
+
+    def reverse(self, sequence: Tensor) -> Tensor:
+        """(n, B, width) with each sentence reversed, padding still behind it; its own inverse."""
+        return sequence.gather(0, self._backward[:, :, None].expand_as(sequence))
+
+    def last(self, sequence: Tensor) -> Tensor:
+        """The entry at each sentence's last token, (B, width)."""
+        return sequence.gather(0, self._last[:, :, None].expand(1, -1, sequence.size(-1))).squeeze(0)
+
+
+class BidirectionalEncoder(nn.Module):
+    """h_i = [GRU(h_{i-1}, x_i); GRU(h_{i+1}, x_i)], the encoder of Bahdanau et al. (2015).
+
+    Args:
+        input_dim: width of x.
+        dim: d of each direction.
+    """
+
+    def __init__(self, input_dim: int, dim: int):
+        super().__init__()
+        self.dims = [2 * dim]
+        self.forward_layer = GRULayer([input_dim], dim)
+        self.backward_layer = GRULayer([input_dim], dim)
+
+    def forward(self, x: Tensor, order: SourceOrder) -> tuple[list[Tensor], Tensor]:
+        """(n, B, input_dim) to [h (n, B, 2d)] and the last state of the backward GRU, at the first word, (B, d)."""
+        forward = self.forward_layer([x])
+        backward = self.backward_layer([order.reverse(x)])
+        return [torch.cat([forward, order.reverse(backward)], dim=-1)], order.last(backward)
+
+
+class DeepEncoder(nn.Module):
+    """The encoder of DeepAtt (Zhang, Xiong, Su, 2018), eq. 1-3: K layers above the layer 0.
+
+        h⁰_i = GRU(h⁰_{i-1}, x_i)
+        h^k_i = GRU_higher(GRU_lower(h^k_{i-1}, x_i), h^{k-1}_i)    for even k
+        h^k_i = GRU_higher(GRU_lower(h^k_{i+1}, x_i), h^{k-1}_i)    for odd k
+
+    The word enters every layer (the shortcut).
+
+    Args:
+        input_dim: width of x.
+        dim: d.
+        layers: K.
+        one_way: all layers read forward, eq. 14.
+    """
+
+    def __init__(self, input_dim: int, dim: int, layers: int, one_way: bool = False):
+        super().__init__()
+        self.dims = [dim] * layers
+        self.one_way = one_way
+        self.layers = nn.ModuleList(
+            [GRULayer([input_dim], dim)] + [GRULayer([input_dim, dim], dim) for _ in range(layers)]
+        )
+
+    def forward(self, x: Tensor, order: SourceOrder) -> tuple[list[Tensor], Tensor]:
+        """(n, B, input_dim) to [H^1, ..., H^K], (n, B, d) each, and the last state of layer K, (B, d)."""
+        reversed_x = None if self.one_way else order.reverse(x)
+        states = [self.layers[0]([x])]
+        for k, layer in enumerate(self.layers[1:], start=1):
+            if self.one_way or k % 2 == 0:
+                read = layer([x, states[-1]])
+                states.append(read)
+            else:
+                read = layer([reversed_x, order.reverse(states[-1])])
+                states.append(order.reverse(read))
+        return states[1:], order.last(read)

@@ -1,0 +1,148 @@
+"""Asynchronous bidirectional decoding and its relatives through fairseq's own commands, on real files."""
+
+import json
+
+import pytest
+import torch
+
+from conftest import TINY_TRAINING, hypotheses, run
+
+SIZES = ("--embed-dim", "12", "--hidden-dim", "16", "--init-std", "0.1")
+CONCAT = ("--user-dir", "lwc_fairseq", "--task", "concat_translation")
+GENERATE = (*CONCAT, "--beam", "3", "--max-len-b", "12", "--cpu")
+BIDIRECTIONAL = ("--criterion", "bidirectional_cross_entropy")
+
+
+def train(data, out, arch, *flags, **settings):
+    return run(
+        "fairseq-train", data, *CONCAT, "--arch", arch, *SIZES, *TINY_TRAINING, "--save-dir", out, *flags, **settings
+    )
+
+
+def generate(data, checkpoint, *flags, **settings):
+    return run("fairseq-generate", data, "--path", checkpoint, *GENERATE, *flags, **settings)
+
+
+def close(output):
+    return [(text, pytest.approx(score, abs=1e-4)) for text, score in hypotheses(output)]
+
+
+@pytest.fixture(scope="module")
+def abd(tiny_data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("abd")
+    flags = (*BIDIRECTIONAL, "--label-smoothing", "0.1", "--log-format", "json", "--log-interval", "2")
+    log = train(tiny_data, folder, "abd", *flags, "--max-update", "12")
+    (folder / "log").write_text(log.stdout + log.stderr)
+    return folder / "checkpoint_last.pt"
+
+
+@pytest.fixture(scope="module")
+def reverse(tiny_data, tmp_path_factory):
+    """RNNSearch(R2L)."""
+    folder = tmp_path_factory.mktemp("r2l")
+    train(tiny_data, folder, "rnnsearch", "--reverse-target", "--max-update", "6")
+    return folder / "checkpoint_last.pt"
+
+
+@pytest.fixture(scope="module")
+def left_to_right(tiny_data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("l2r")
+    train(tiny_data, folder, "rnnsearch", "--max-update", "6")
+    return folder / "checkpoint_last.pt"
+
+
+def test_both_terms_are_logged(abd):
+    lines = [line[line.index("{") :] for line in (abd.parent / "log").read_text().splitlines() if "nll_loss" in line]
+    records = [json.loads(line) for line in lines]
+    valid = next(record for record in records if "valid_nll_loss" in record)
+    for name in ("loss", "nll_loss", "ppl", "backward_nll_loss", "backward_ppl"):
+        assert any(name in record or f"train_{name}" in record for record in records), name
+        assert f"valid_{name}" in valid
+    assert float(valid["valid_backward_ppl"]) == pytest.approx(2 ** float(valid["valid_backward_nll_loss"]), abs=0.02)
+
+
+def test_generation_depends_on_nothing_but_the_sentence(tiny_data, abd):
+    together = generate(tiny_data, abd, "--batch-size", "20").stdout
+    ensemble = generate(tiny_data, f"{abd}:{abd}", "--batch-size", "1").stdout
+    assert len(hypotheses(together)) == 20
+    assert hypotheses(ensemble) == close(together)
+
+
+def test_reverse_translations_are_printed(tiny_data, abd):
+    output = generate(tiny_data, abd, "--print-reverse", "--print-alignment", "hard").stdout
+    lines = {line.split("\t")[0] for line in output.splitlines()}
+    assert all(f"R-{i}" in lines and f"A-{i}" in lines for i in range(20))
+
+
+def test_print_reverse_of_a_model_without(tiny_data, reverse):
+    refused = generate(tiny_data, reverse, "--reverse-target", "--print-reverse", check=False)
+    assert refused.returncode and "--print-reverse: these models have no reverse translation" in refused.stderr
+
+
+def test_start_from_a_right_to_left_model(tiny_data, reverse, tmp_path):
+    """Nothing moves with a learning rate of 0: what is saved is what training began with."""
+    flags = (*BIDIRECTIONAL, "--init-backward-from", reverse, "--lr", "0", "--max-update", "1")
+    train(tiny_data, tmp_path, "abd", *flags)
+    ours = torch.load(tmp_path / "checkpoint_last.pt")["model"]
+    theirs = torch.load(reverse)["model"]
+    for name, value in theirs.items():
+        mine = ours[name.replace("decoder.", "backward_decoder.", 1) if name.startswith("decoder.") else name]
+        assert torch.equal(mine, value) != ("initial_state" in name), name
+
+
+def test_the_file_to_start_from_is_needed_in_training_only(tiny_data, reverse, tmp_path):
+    copy = tmp_path / "r2l.pt"
+    copy.write_bytes(reverse.read_bytes())
+    train(tiny_data, tmp_path, "nsc_hs", "--reverse-model", copy, "--max-update", "2")
+    copy.unlink()
+    assert len(hypotheses(generate(tiny_data, tmp_path / "checkpoint_last.pt").stdout)) == 20
+    for flags, message in (
+        (("--reverse-model", copy), f"--reverse-model {copy}: no such file"),
+        ((), "--reverse-model is missing: give the checkpoint of a trained right-to-left model"),
+        (("--reverse-model", reverse, "--hidden-dim", "8"), "should be (24, 8), but the checkpoint has (48, 16)"),
+    ):
+        refused = train(tiny_data, tmp_path / "none", "nsc_rt", *flags, "--max-update", "1", check=False)
+        assert refused.returncode and message in refused.stderr.strip().splitlines()[-1]
+        assert "Traceback" not in refused.stderr
+
+
+def test_system_combination_over_words_trains_resumes_and_translates(tiny_data, reverse, tmp_path):
+    train(tiny_data, tmp_path, "nsc_rt", "--reverse-model", reverse, "--max-update", "2")
+    resumed = train(tiny_data, tmp_path, "nsc_rt", "--reverse-model", reverse, "--max-update", "4")
+    assert "Loaded checkpoint" in resumed.stdout + resumed.stderr
+    saved, first = torch.load(tmp_path / "checkpoint_last.pt")["model"], torch.load(reverse)["model"]
+    assert all(torch.equal(saved[f"reverse_model.{name}"], value) for name, value in first.items())
+    assert len(hypotheses(generate(tiny_data, tmp_path / "checkpoint_last.pt", "--print-reverse").stdout)) == 20
+
+
+def test_a_left_to_right_model_is_no_right_to_left_one(tiny_data, left_to_right, tmp_path):
+    refused = train(tiny_data, tmp_path, "nsc_rt", "--reverse-model", left_to_right, "--max-update", "1", check=False)
+    assert "this model was not trained from right to left" in refused.stderr.strip().splitlines()[-1]
+
+
+def test_agreement_of_two_directions(tiny_data, left_to_right, reverse):
+    output = generate(tiny_data, left_to_right, "--agreement-path", reverse, "--nbest", "2").stdout
+    assert sum(line.startswith("H-") for line in output.splitlines()) == 40
+    both = f"{left_to_right}:{reverse}"
+    swapped = generate(tiny_data, left_to_right, "--agreement-path", both, check=False)
+    assert swapped.returncode and "this model was not trained from right to left" in swapped.stderr
+
+
+def test_other_criteria_and_models(tiny_data, tmp_path):
+    train(tiny_data, tmp_path, "abd", "--reverse-context", "reference", "--max-update", "2")  # λ = 1, in effect
+    refused = train(tiny_data, tmp_path / "none", "rnnsearch", *BIDIRECTIONAL, check=False)
+    assert "a model with a backward decoder, which DeepAttModel has not" in refused.stderr.strip().splitlines()[-1]
+    refused = train(tiny_data, tmp_path / "none", "abd", *BIDIRECTIONAL, "--forward-weight", "1.5", check=False)
+    assert "--forward-weight 1.5: λ must be in [0, 1]" in refused.stderr.strip().splitlines()[-1]
+
+
+def test_rmsprop(tiny_data, tmp_path):
+    """The paper's optimizer: its state is saved, and training goes on from it."""
+    flags = (*BIDIRECTIONAL, "--optimizer", "rmsprop", "--lr", "5e-4", "--clip-norm", "1")
+    train(tiny_data, tmp_path / "whole", "abd", *flags, "--max-update", "6")
+    train(tiny_data, tmp_path / "parts", "abd", *flags, "--max-update", "3")
+    train(tiny_data, tmp_path / "parts", "abd", *flags, "--max-update", "6")
+    whole, parts = (torch.load(tmp_path / name / "checkpoint_last.pt") for name in ("whole", "parts"))
+    assert all(torch.equal(whole["model"][name], parts["model"][name]) for name in whole["model"])
+    groups = whole["last_optimizer_state"]["param_groups"][0]
+    assert (groups["alpha"], groups["eps"], groups["momentum"]) == (0.95, 1e-4, 0)

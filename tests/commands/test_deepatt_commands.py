@@ -1,0 +1,152 @@
+"""DeepAtt and its relatives through fairseq's own commands, on real files."""
+
+import pytest
+import torch
+
+from conftest import TINY_TRAINING, binarize, hypotheses, run
+from lwc_fairseq.models.deepatt import VARIANTS
+
+SIZES = ("--embed-dim", "12", "--hidden-dim", "16", "--init-std", "0.1")
+GENERATE = ("--user-dir", "lwc_fairseq", "--beam", "3", "--max-len-b", "12", "--cpu")
+
+
+def train(data, out, arch, *flags, **settings):
+    preset = ("--user-dir", "lwc_fairseq", "--arch", arch, *SIZES)
+    return run("fairseq-train", data, *preset, *TINY_TRAINING, "--save-dir", out, *flags, **settings)
+
+
+def generate(data, checkpoint, *flags):
+    return run("fairseq-generate", data, "--path", checkpoint, *GENERATE, *flags).stdout
+
+
+def close(output):
+    return [(text, pytest.approx(score, abs=1e-4)) for text, score in hypotheses(output)]
+
+
+@pytest.fixture(scope="module")
+def separate_data(tiny_text, tmp_path_factory):
+    """The pairs of `tiny_text` with a dictionary for each side, of different size."""
+    return binarize(tiny_text, tmp_path_factory.mktemp("separate") / "bin", "--nwordssrc", "16")
+
+
+@pytest.fixture(scope="module")
+def checkpoint(separate_data, tmp_path_factory):
+    """A checkpoint of a small deepatt after a few updates."""
+    folder = tmp_path_factory.mktemp("deepatt")
+    train(separate_data, folder, "deepatt", "--max-update", "30", "--init-std", "0.3")
+    return folder / "checkpoint_last.pt"
+
+
+@pytest.mark.parametrize("preset", [name for name in VARIANTS if name != "deepatt"])
+def test_each_preset_trains_resumes_and_translates(preset, separate_data, tmp_path):
+    train(separate_data, tmp_path, preset, "--max-update", "2")
+    resumed = train(separate_data, tmp_path, preset, "--max-update", "4")
+    assert "Loaded checkpoint" in resumed.stdout + resumed.stderr
+    saved = torch.load(tmp_path / "checkpoint_last.pt")
+    assert saved["cfg"]["model"]["variant"] == preset
+    assert saved["optimizer_history"][-1]["num_updates"] == 4
+    assert len(hypotheses(generate(separate_data, tmp_path / "checkpoint_last.pt"))) == 20
+
+
+def test_generation_depends_on_nothing_but_the_sentence(separate_data, checkpoint):
+    together = generate(separate_data, checkpoint, "--batch-size", "20")
+    alone = generate(separate_data, checkpoint, "--batch-size", "1", "--task", "concat_translation")
+    assert hypotheses(alone) == close(together)
+    assert len(hypotheses(alone)) == 20
+
+
+def test_training_as_in_the_paper(separate_data, tmp_path):
+    """Adadelta, clipping at 5, 80 sentences a batch; both sides' tables in one; the loss falls."""
+    paper = ("--optimizer", "adadelta", "--adadelta-rho", "0.95", "--adadelta-eps", "1e-6", "--lr", "1.0")
+    flags = ("--clip-norm", "5", "--batch-size", "80", "--max-update", "40", "--criterion", "cross_entropy")
+    log = train(separate_data, tmp_path, "rnnsearch", *paper, *flags, "--log-interval", "1", "--init-std", "0.3")
+    losses = [
+        float(line.split("loss=")[1].split(",")[0])
+        for line in (log.stdout + log.stderr).splitlines()
+        if "train_inner" in line
+    ]
+    assert len(losses) > 30
+    assert sum(losses[-5:]) < 0.95 * sum(losses[:5])
+    optimizer = torch.load(tmp_path / "checkpoint_last.pt")["cfg"]["optimizer"]
+    assert (optimizer.optimizer, optimizer.adadelta_rho, optimizer.adadelta_eps) == ("adadelta", 0.95, 1e-6)
+
+
+def test_decoding_as_in_the_paper(separate_data, checkpoint, tmp_path):
+    """Beam 10, ensembles, length normalisation on and off, alignments of the layer that is named."""
+    train(separate_data, tmp_path, "rnnsearch", "--max-update", "30", "--init-std", "0.3", "--seed", "2")
+    other = tmp_path / "checkpoint_last.pt"
+    alone = [hypotheses(generate(separate_data, path, "--beam", "10")) for path in (checkpoint, other)]
+    both = generate(separate_data, f"{checkpoint}:{other}", "--beam", "10")
+    four = generate(separate_data, f"{checkpoint}:{other}:{checkpoint}:{other}", "--beam", "10")
+    assert hypotheses(four) == close(both)
+    assert hypotheses(both) not in alone
+
+    sums = generate(separate_data, checkpoint, "--beam", "1", "--unnormalized")
+    means = generate(separate_data, checkpoint, "--beam", "1")
+    for (text, total), (same, mean) in zip(hypotheses(sums), hypotheses(means), strict=True):
+        assert text == same
+        assert total == pytest.approx(mean * (len(text.split()) + 1), rel=1e-3)
+
+    soft = {}
+    for layer in (0, 1):
+        override = ("--model-overrides", f'{{"alignment_layer": {layer}}}')
+        output = generate(separate_data, checkpoint, "--print-alignment", "soft", *override)
+        soft[layer] = [line for line in output.splitlines() if line.startswith("A-")]
+    assert len(soft[0]) == len(soft[1]) == 20
+    assert soft[0] != soft[1]
+    for line in soft[0]:
+        for row in line.split("\t")[1].split(" "):
+            # all of the source but for its end
+            assert 0 < sum(map(float, row.split(","))) <= 1.001
+
+
+def test_resume_continues_where_training_stopped(separate_data, tmp_path):
+    train(separate_data, tmp_path / "whole", "deepatt", "--max-update", "8")
+    train(separate_data, tmp_path / "parts", "deepatt", "--max-update", "5")
+    train(separate_data, tmp_path / "parts", "deepatt", "--max-update", "8")
+    whole, parts = (torch.load(tmp_path / name / "checkpoint_last.pt")["model"] for name in ("whole", "parts"))
+    assert all(torch.equal(whole[name], parts[name]) for name in whole)
+
+
+def test_interactive_under_concat_translation(separate_data, checkpoint):
+    flags = ("--path", checkpoint, *GENERATE, "--task", "concat_translation", "--buffer-size", "4", "--batch-size", "4")
+    output = run("fairseq-interactive", separate_data, *flags, stdin="ba de\n\nnever seen\nfi\n").stdout
+    found = hypotheses(output)
+    assert len(found) == 4
+    assert found[1] == ("", 0.0) and found[0][0] and found[2][0]
+
+
+YAML = """
+common: {user_dir: %(root)s/lwc_fairseq, cpu: true, seed: 1, log_format: simple}
+task: {_name: translation, data: %(data)s}
+criterion: {_name: cross_entropy}
+optimizer: {_name: adam}
+lr_scheduler: {_name: fixed}
+dataset: {max_tokens: 400}
+optimization: {max_update: 2, lr: [0.001], clip_norm: 5.0}
+checkpoint: {save_dir: %(out)s, no_epoch_checkpoints: true}
+model: {_name: vdeepatt, attention_layers: 2, embed_dim: 8, hidden_dim: 12, alignment_layer: -1}
+"""
+
+
+def test_yaml_reaches_the_model(separate_data, tmp_path, pytestconfig):
+    values = {"root": pytestconfig.rootpath, "data": separate_data, "out": tmp_path / "out"}
+    (tmp_path / "tiny.yaml").write_text(YAML % values)
+    run("fairseq-hydra-train", "--config-dir", tmp_path, "--config-name", "tiny", cwd=tmp_path)
+    saved = torch.load(tmp_path / "out" / "checkpoint_last.pt")["cfg"]["model"]
+    assert (saved["variant"], saved["attention_layers"], saved["alignment_layer"]) == ("vdeepatt", 2, -1)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--attention-layers", "0"), "--attention-layers 0: must be at least 1"),
+        (("--share-all-embeddings",), "(16 and 24 types): run fairseq-preprocess with --joined-dictionary"),
+    ],
+)
+def test_impossible_settings(flags, message, separate_data, tmp_path):
+    done = train(separate_data, tmp_path / "out", "deepatt", *flags, check=False)
+    last = done.stderr.strip().splitlines()[-1]
+    assert done.returncode and last.startswith("fairseq-train: error: ") and message in last
+    assert "Traceback" not in done.stderr
+    assert not list((tmp_path / "out").glob("*.pt"))
