@@ -10,6 +10,7 @@ Each patch is one function that names its reason, the fairseq file it mends and 
 (``fairseq`` is archived, so most of them stay as long as 0.12.2 is its last release).
 """
 
+import contextlib
 import functools
 import sys
 from importlib.machinery import PathFinder
@@ -191,6 +192,34 @@ def drop_fused_kernel(module):
 
     layer.__init__ = init_without_copies
     layer._load_from_state_dict = load_without_copies
+
+
+# ---------------------------------------------------------------- shutting down
+
+
+def stop_reading_ahead_at_exit(module):
+    """Let a command that ends in the middle of an epoch keep its own last words and exit status.
+
+    Why: a daemon thread reads batches ahead. If Python shuts down while that thread is inside torch, the thread is
+    ended by force there, and C++ then aborts the whole process: ``terminate called without an active exception``,
+    status 134.
+    Mends: ``fairseq/data/iterators.py::BackgroundConsumer``. Needed: always.
+    """
+    import atexit
+    import queue
+    import threading
+    import time
+
+    @atexit.register
+    def stop_reading_ahead():
+        readers = [thread for thread in threading.enumerate() if isinstance(thread, module.BackgroundConsumer)]
+        give_up = time.monotonic() + 5  # seconds; a reader may wait for a disk that does not answer
+        for reader in readers:
+            reader._max_len = 0  # it stops after the batch in hand, once there is room in the queue for it
+        while any(reader.is_alive() for reader in readers) and time.monotonic() < give_up:
+            for reader in readers:
+                with contextlib.suppress(queue.Empty):
+                    reader._queue.get(timeout=0.01)
 
 
 # ---------------------------------------------------------------- clear messages
@@ -397,6 +426,7 @@ GENERAL_PATCHES = (
 PATCHES = {
     "fairseq.checkpoint_utils": name_unreadable_checkpoint,
     "fairseq.data.dictionary": name_missing_dictionary,
+    "fairseq.data.iterators": stop_reading_ahead_at_exit,
     "fairseq.distributed.utils": mend_distributed,
     "fairseq.models.fairseq_model": name_misfit_checkpoint,
     "fairseq.modules.transformer_layer": drop_fused_kernel,

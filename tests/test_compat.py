@@ -155,3 +155,19 @@ def test_without_fairseq_the_import_says_what_to_run(module):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert done.stdout.strip().endswith("install it with: pip install --no-deps fairseq==0.12.2"), done.stderr
     assert len(done.stdout.strip().splitlines()) == 1
+
+
+READ_AHEAD = """
+import torch
+from fairseq.data.iterators import BufferedIterator
+
+rows = torch.utils.data.DataLoader(range(10**6), batch_size=1, collate_fn=torch.tensor)
+for row in BufferedIterator(50, rows):
+    if row > 20:
+        raise SystemExit(3)
+"""
+
+
+def test_a_command_that_ends_within_an_epoch_keeps_its_exit_status():
+    ended = subprocess.run([sys.executable, "-c", READ_AHEAD], capture_output=True, text=True)
+    assert ended.returncode == 3 and "terminate called" not in ended.stderr
