@@ -4,7 +4,7 @@
 #
 #   bash examples/abd/sweep.sh DATA OUT [more flags of fairseq-train ...]
 #
-# A folder for each λ in OUT, and OUT/sweep.md. R2L=CHECKPOINT as for train.sh.
+# A folder for each λ in OUT, and OUT/sweep.md. R2L=CHECKPOINT as for train.sh; WEIGHTS="0.7 0.8" for other values of λ.
 set -euo pipefail
 usage="usage: sweep.sh DATA OUT [flags ...]"
 data=${1:?$usage} out=${2:?$usage}
@@ -12,7 +12,7 @@ shift 2
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$out"
 printf '| λ | BLEU |\n|---|---|\n' > "$out/sweep.making"
-for weight in 0.5 0.6 0.7 0.8 0.9 1.0; do
+for weight in ${WEIGHTS:-0.5 0.6 0.7 0.8 0.9 1.0}; do
   folder=$out/$weight
   if [ ! -f "$folder/score.json" ]; then
     mkdir -p "$folder"

@@ -11,7 +11,9 @@
 #          nsc_hs     the same over its states
 #   DATA   a folder that fairseq-preprocess wrote
 #   OUT    a folder for checkpoints
-#   flags  say when to stop, as --max-epoch 5 (the paper); without one it trains until it is interrupted
+#   flags  say when to stop, as --max-epoch 5 (the paper); without one it trains until it is interrupted. Paths among
+#          them are seen from the root of the repository. The paper leaves out pairs of more than 50 words: do so
+#          before fairseq-preprocess
 #
 # R2L=CHECKPOINT names the model of the row r2l: nsc_rt and nsc_hs need it, abd and rr start from it if it is given.
 # OPTIMIZER=rmsprop (the default, the paper's) or OPTIMIZER=adam.

@@ -112,6 +112,10 @@ def main(args: argparse.Namespace) -> None:
         for name, model in models.items():
             times[name].append(seconds(model, optimizers[name], batch))
         print(f"batch {number + 1} of {args.batches + args.warm_up}, {sample['ntokens']} target tokens", flush=True)
+        for name, model in models.items():
+            if getattr(model, "has_backward_decoder", False):
+                found = model.encoder.reverse_translations(batch["net_input"]["src_tokens"])
+                print(f"  {name}: {found.size(1)} steps of greedy search, {found.ne(PAD).sum()} tokens", flush=True)
 
     print(f"\n{args.device}, {torch.get_num_threads()} threads\n")
     print(f"| model | parameters | target tokens a second | ÷ {args.models[0]} |\n|---|---|---|---|")

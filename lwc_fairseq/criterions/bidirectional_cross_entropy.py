@@ -59,8 +59,8 @@ class BidirectionalCrossEntropy(FairseqCriterion):
         """Loss (in nats, summed over the batch), its denominator, and what is logged."""
         if not getattr(model, "has_backward_decoder", False):
             raise UserError(
-                f"--criterion bidirectional_cross_entropy needs a model with a backward decoder, which "
-                f"{type(model).__name__} has not: train --arch abd, or use --criterion cross_entropy"
+                "--criterion bidirectional_cross_entropy needs a model with a backward decoder, and this one has none: "
+                "train --arch abd, or use --criterion cross_entropy"
             )
         forward_logits, extra = model(**sample["net_input"], backward=True)
         target = sample["target"]

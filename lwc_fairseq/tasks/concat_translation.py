@@ -44,7 +44,8 @@ class ConcatTranslationConfig(TranslationConfig):
         default=False,
         metadata={
             "help": "also print the reverse translation of abd and nsc models (of an ensemble, the first) to standard "
-            "output, as lines R-, before the other lines of its batch; fairseq-interactive has no numbers for them"
+            "output, as lines R- in sub-words, before the others of its batch; fairseq-interactive has no numbers "
+            "for them"
         },
     )
 

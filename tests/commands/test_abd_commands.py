@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from fairseq.checkpoint_utils import load_model_ensemble_and_task
 
 from conftest import TINY_TRAINING, hypotheses, run
 
@@ -70,8 +71,40 @@ def test_generation_depends_on_nothing_but_the_sentence(tiny_data, abd):
 
 def test_reverse_translations_are_printed(tiny_data, abd):
     output = generate(tiny_data, abd, "--print-reverse", "--print-alignment", "hard").stdout
-    lines = {line.split("\t")[0] for line in output.splitlines()}
-    assert all(f"R-{i}" in lines and f"A-{i}" in lines for i in range(20))
+    lines = dict(line.split("\t")[:2] for line in output.splitlines() if line[:2] in ("R-", "A-"))
+    (model,), _, task = load_model_ensemble_and_task([str(abd)], arg_overrides={"data": str(tiny_data)})
+    task.load_dataset("test")
+    model.eval()
+    for i in range(20):
+        assert f"A-{i}" in lines
+        found = model.encoder.reverse_translations(task.dataset("test")[i]["source"][None])[0].flip(0)
+        assert lines[f"R-{i}"] == task.target_dictionary.string(found[found > 2])  # neither <s>, <pad> nor </s>
+
+
+def test_ensemble_with_another_model(tiny_data, abd, left_to_right):
+    alone = generate(tiny_data, abd).stdout
+    together, one_by_one = (
+        generate(tiny_data, f"{abd}:{left_to_right}", "--batch-size", size).stdout for size in ("20", "1")
+    )
+    assert hypotheses(one_by_one) == close(together)
+    assert [score for _, score in hypotheses(together)] != [score for _, score in hypotheses(alone)]
+
+
+def test_two_processes_validate_with_bleu_and_interactive_translates(tiny_data, tmp_path):
+    run(
+        *("torchrun", "--nproc_per_node", "2", "--master_port", "29519", "--no-python", "fairseq-train", tiny_data),
+        *(*CONCAT, "--arch", "abd", *SIZES, *TINY_TRAINING, *BIDIRECTIONAL, "--max-update", "2", "--eval-bleu"),
+        *("--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp", "--save-dir", tmp_path),
+        OMP_NUM_THREADS="1",
+    )
+    checkpoint = tmp_path / "checkpoint_last.pt"
+    said = run(
+        *("fairseq-interactive", tiny_data, "--path", checkpoint, *GENERATE, "--print-reverse"),
+        *("--buffer-size", "3"),
+        stdin="ba de\n\nfi go ku\n",
+    ).stdout
+    assert len(hypotheses(said)) == 3
+    assert sum(line.startswith("R-\t") for line in said.splitlines()) == 3
 
 
 def test_print_reverse_of_a_model_without(tiny_data, reverse):
@@ -131,7 +164,7 @@ def test_agreement_of_two_directions(tiny_data, left_to_right, reverse):
 def test_other_criteria_and_models(tiny_data, tmp_path):
     train(tiny_data, tmp_path, "abd", "--reverse-context", "reference", "--max-update", "2")  # λ = 1, in effect
     refused = train(tiny_data, tmp_path / "none", "rnnsearch", *BIDIRECTIONAL, check=False)
-    assert "a model with a backward decoder, which DeepAttModel has not" in refused.stderr.strip().splitlines()[-1]
+    assert "a model with a backward decoder, and this one has none" in refused.stderr.strip().splitlines()[-1]
     refused = train(tiny_data, tmp_path / "none", "abd", *BIDIRECTIONAL, "--forward-weight", "1.5", check=False)
     assert "--forward-weight 1.5: λ must be in [0, 1]" in refused.stderr.strip().splitlines()[-1]
 

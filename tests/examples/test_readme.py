@@ -13,6 +13,7 @@ from conftest import ROOT, hypotheses, run
 
 QUICKSTART = "bash examples/quickstart.sh"
 OTHER_MODEL = "bash examples/quickstart.sh --arch deepatt"
+BIDIRECTIONAL = "bash examples/quickstart.sh --arch abd"
 ELSEWHERE = {
     OTHER_MODEL: "has a test of its own",
     "bash tests/run.sh": "is what runs this test",
@@ -62,6 +63,12 @@ def test_quickstart_with_another_model(quickstart, clone):
     assert (clone / "runs/quickstart/deepatt/checkpoint_best.pt").exists()
     saved = torch.load(clone / "runs/quickstart/deepatt/checkpoint_best.pt")["cfg"]["model"]
     assert (saved["variant"], saved["attention_layers"]) == ("deepatt", 5)
+
+
+def test_quickstart_with_asynchronous_bidirectional_decoding(quickstart, clone):
+    done = run(*shlex.split(BIDIRECTIONAL), cwd=clone).stdout
+    assert float(re.search(r"BLEU = ([\d.]+)", done)[1]) >= 85
+    assert "backward_ppl" in (clone / "runs/quickstart/abd/train.log").read_text()
 
 
 def test_quickstart_does_nothing_twice(quickstart, clone):

@@ -2,10 +2,12 @@ import itertools
 
 import pytest
 import torch
+from fairseq.dataclass.configs import GenerationConfig
 from fairseq.sequence_generator import SequenceGenerator
 
 from conftest import EOS, PAD, make_deepatt, make_dictionary, random_batch
 from lwc_fairseq.search.agreement import AgreementSearch
+from lwc_fairseq.tasks.concat_translation import ConcatTranslationConfig, ConcatTranslationTask
 
 TYPES = 6  # the four special ones and two words
 
@@ -51,6 +53,35 @@ def test_agreement_equals_brute_force(normalize):
         for words, hypothesis in list(zip(ours, found, strict=True))[:5]:
             assert hypothesis["score"].item() == pytest.approx(totals[words], abs=1e-4)
             assert hypothesis["positional_scores"].tolist() == pytest.approx(of_words[words], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("task_options", "options"),
+    [
+        ({"reverse_target": True}, {}),
+        ({"gnmt_length_penalty": True}, {}),
+        ({}, {"print_alignment": "hard"}),
+        ({}, {"score_reference": True}),
+        ({}, {"lm_path": "lm.pt"}),
+    ],
+)
+def test_options_that_do_not_go_with_it_are_refused(task_options, options):
+    dictionary = make_dictionary(TYPES)
+    config = ConcatTranslationConfig(agreement_path="r2l.pt", **task_options)
+    task = ConcatTranslationTask(config, dictionary, dictionary)
+    with pytest.raises(ValueError, match="--agreement-path goes with none of"):
+        task.build_generator([make_deepatt("rnnsearch")], GenerationConfig(**options))
+
+
+def test_prefixes_constraints_and_validation_are_refused():
+    (model, _), search = make_search(beam=2, length=3)
+    for given in ({"prefix_tokens": torch.tensor([[4]])}, {"constraints": torch.tensor([[0]])}):
+        with pytest.raises(ValueError, match="neither with --prefix-size nor with --constraints"):
+            search.generate([model], {}, **given)
+    config = ConcatTranslationConfig(agreement_path="r2l.pt", eval_bleu=True)
+    task = ConcatTranslationTask(config, make_dictionary(TYPES), make_dictionary(TYPES))
+    with pytest.raises(ValueError, match="--agreement-path is for generation, not for --eval-bleu"):
+        task.build_model(None)
 
 
 def test_the_union_of_both_searches_is_ranked():
