@@ -3,6 +3,9 @@
 One sentence pair, one layer, one head and one position at a time, in float64. There is no batch, no
 padding and no mask: the keys of a position are a list. Everything is differentiable by torch autograd.
 "Stream" is the concatenation of n source tokens (positions 0..n-1) and m target tokens (n..n+m-1).
+
+Ablations: no side embedding, no position embedding, unshared layers (each side has its own), separate
+attention (target self-attention, then source attention, in place of mixed attention).
 """
 
 import math
@@ -50,42 +53,76 @@ def position_embedding(position: int, d: int) -> Tensor:
     return torch.tensor(values, dtype=torch.float64)
 
 
-def embed(weights: dict[str, Tensor], source: list[int], target_input: list[int]) -> list[Tensor]:
-    """x = sqrt(d) * (E_token + S_side) + P_position for each token; positions restart at 0 for the target."""
-    tokens, sides = weights["embedding.tokens.weight"], weights["embedding.sides.weight"]
+def embed(
+    weights: dict[str, Tensor],
+    source: list[int],
+    target_input: list[int],
+    with_sides: bool = True,
+    with_positions: bool = True,
+) -> list[Tensor]:
+    """x = sqrt(d) * (E_token + S_side) + P_position for each token; positions restart at 0 for the target.
+
+    S or P, or both, may be left out.
+    """
+    tokens = weights["embedding.tokens.weight"]
     d = tokens.shape[1]
     stream = []
     for side, sentence in enumerate((source, target_input)):
         for position, token in enumerate(sentence):
-            stream.append(math.sqrt(d) * (tokens[token] + sides[side]) + position_embedding(position, d))
+            x = tokens[token]
+            if with_sides:
+                x = x + weights["embedding.sides.weight"][side]
+            x = math.sqrt(d) * x
+            if with_positions:
+                x = x + position_embedding(position, d)
+            stream.append(x)
     return stream
 
 
-def attention(weights: dict[str, Tensor], name: str, xs: list[Tensor], n: int, heads: int) -> list[Tensor]:
-    """Mixed attention, eqs. 1 and 3, in each head h of size c = d/H:
+def project(weights: dict[str, Tensor], name: str, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """(q; k; v) = W_qkv x + b_qkv of one position."""
+    d = len(x)
+    qkv = linear(weights, f"{name}.qkv", x)
+    return qkv[:d], qkv[d : 2 * d], qkv[2 * d :]
 
-    y_ih = sum_{j in visible(i)} a_ij v_jh, a_ij = softmax over j in visible(i) of q_ih . k_jh / sqrt(c),
-    output_i = W_out (y_i1; ...; y_iH) + b_out, where (q; k; v)_i = W_qkv x_i + b_qkv.
+
+def attend(
+    weights: dict[str, Tensor], name: str, query: Tensor, keys: list[Tensor], values: list[Tensor], heads: int
+) -> Tensor:
+    """The attention of one position to all the given keys, eq. 1, in each head h of size c = d/H:
+
+    y_h = sum_j a_j v_jh, a_j = softmax over j of q_h . k_jh / sqrt(c), output = W_out (y_1; ...; y_H) + b_out.
     """
-    d = len(xs[0])
-    c = d // heads
-    queries, keys, values = [], [], []
-    for x in xs:
-        qkv = linear(weights, f"{name}.qkv", x)
-        queries.append(qkv[:d])
-        keys.append(qkv[d : 2 * d])
-        values.append(qkv[2 * d :])
+    c = len(query) // heads
+    mixed = []
+    for h in range(heads):
+        own = slice(h * c, (h + 1) * c)
+        scores = [(query[own] * key[own]).sum() / math.sqrt(c) for key in keys]
+        shares = log_softmax(torch.stack(scores)).exp()
+        mixed.append(sum(share * value[own] for share, value in zip(shares, values, strict=True)))
+    return linear(weights, f"{name}.out", torch.cat(mixed))
+
+
+def attention(weights: dict[str, Tensor], name: str, xs: list[Tensor], n: int, heads: int) -> list[Tensor]:
+    """Mixed attention, eqs. 1 and 3: output_i = attention of q_i to k_j, v_j for j in visible(i).
+
+    Where xs holds the n source positions only, it is the self-attention of the source; with n = 0 it is the
+    self-attention of the target, whose position t sees the positions up to and including t.
+    """
+    queries, keys, values = zip(*(project(weights, name, x) for x in xs), strict=True)
     outputs = []
     for i in range(len(xs)):
         seen = visible(i, n, len(xs) - n)
-        mixed = []
-        for h in range(heads):
-            own = slice(h * c, (h + 1) * c)
-            scores = [(queries[i][own] * keys[j][own]).sum() / math.sqrt(c) for j in seen]
-            shares = log_softmax(torch.stack(scores)).exp()
-            mixed.append(sum(share * values[j][own] for share, j in zip(shares, seen, strict=True)))
-        outputs.append(linear(weights, f"{name}.out", torch.cat(mixed)))
+        outputs.append(attend(weights, name, queries[i], [keys[j] for j in seen], [values[j] for j in seen], heads))
     return outputs
+
+
+def source_attention(
+    weights: dict[str, Tensor], name: str, source: list[Tensor], xs: list[Tensor], heads: int
+) -> list[Tensor]:
+    """output_t = attention of q_t to k_j, v_j for all source positions j, q_t projected from target state t."""
+    _, keys, values = zip(*(project(weights, name, x) for x in source), strict=True)
+    return [attend(weights, name, project(weights, name, x)[0], keys, values, heads) for x in xs]
 
 
 def ffn(weights: dict[str, Tensor], name: str, x: Tensor) -> Tensor:
@@ -109,6 +146,47 @@ def layer(weights: dict[str, Tensor], name: str, xs: list[Tensor], n: int, heads
     return [layer_norm(weights, norm2, x + ffn(weights, name, x)) for x in xs]
 
 
+def separate_layer(
+    weights: dict[str, Tensor], name: str, source: list[Tensor], xs: list[Tensor], heads: int, pre_norm: bool
+) -> list[Tensor]:
+    """The outputs of one layer at the target positions with the attentions one after the other.
+
+    With f the self-attention over the target, then the source attention, then the FFN:
+    pre-norm: x <- x + f(LN(x)); post-norm: x <- LN(x + f(x)). Both attentions have the same weights and the
+    same norm, and with pre-norm the source states pass that norm too before they become keys and values.
+    """
+    att, norm1, norm2 = f"{name}.attention", f"{name}.attention_norm", f"{name}.ffn_norm"
+    if pre_norm:
+        source = [layer_norm(weights, norm1, x) for x in source]
+        ys = attention(weights, att, [layer_norm(weights, norm1, x) for x in xs], 0, heads)
+        xs = [x + y for x, y in zip(xs, ys, strict=True)]
+        ys = source_attention(weights, att, source, [layer_norm(weights, norm1, x) for x in xs], heads)
+        xs = [x + y for x, y in zip(xs, ys, strict=True)]
+        return [x + ffn(weights, name, layer_norm(weights, norm2, x)) for x in xs]
+    ys = attention(weights, att, xs, 0, heads)
+    xs = [layer_norm(weights, norm1, x + y) for x, y in zip(xs, ys, strict=True)]
+    ys = source_attention(weights, att, source, xs, heads)
+    xs = [layer_norm(weights, norm1, x + y) for x, y in zip(xs, ys, strict=True)]
+    return [layer_norm(weights, norm2, x + ffn(weights, name, x)) for x in xs]
+
+
+def target_layer(
+    weights: dict[str, Tensor],
+    name: str,
+    source: list[Tensor],
+    xs: list[Tensor],
+    heads: int,
+    pre_norm: bool,
+    separate: bool,
+) -> list[Tensor]:
+    """The outputs of one layer at the target positions, from the target states xs of the layer below and the
+    source states that the layer attends to. Mixed: those of the stream (source, xs), its source part left out.
+    """
+    if separate:
+        return separate_layer(weights, name, source, xs, heads, pre_norm)
+    return layer(weights, name, source + xs, len(source), heads, pre_norm)[len(source) :]
+
+
 def lwc_logits(
     weights: dict[str, Tensor],
     source: list[int],
@@ -117,18 +195,29 @@ def lwc_logits(
     layers: int,
     heads: int,
     pre_norm: bool,
+    side_embedding: bool = True,
+    position_embedding: bool = True,
+    unshared: bool = False,
+    separate: bool = False,
 ) -> Tensor:
     """Logits (m, V) of one sentence pair: E x at each target position, E the token embedding.
 
     source: n token ids, the end of sentence last; target_input: m ids, the start symbol first. With pre-norm
-    a last layer norm is applied to the output of the last layer.
+    a last layer norm is applied to the output of the last layer. With h^i and x^i the source and target
+    states after layer i, h^0 and x^0 the embeddings:
+
+    shared: h^i = Layer_i(h^{i-1}), x^i = Layer_i(x^{i-1}; h^{i-1});
+    unshared: h^i = SourceLayer_i(h^{i-1}), x^i = Layer_i(x^{i-1}; h^i), `layers` of each.
     """
-    xs = embed(weights, source, target_input)
+    n = len(source)
+    stream = embed(weights, source, target_input, side_embedding, position_embedding)
+    hs, xs = stream[:n], stream[n:]
     for i in range(layers):
-        xs = layer(weights, f"layers.{i}", xs, len(source), heads, pre_norm)
+        below, hs = hs, layer(weights, f"source_layers.{i}" if unshared else f"layers.{i}", hs, n, heads, pre_norm)
+        xs = target_layer(weights, f"layers.{i}", hs if unshared else below, xs, heads, pre_norm, separate)
     if pre_norm:
         xs = [layer_norm(weights, "norm", x) for x in xs]
-    return torch.stack([weights["embedding.tokens.weight"] @ x for x in xs[len(source) :]])
+    return torch.stack([weights["embedding.tokens.weight"] @ x for x in xs])
 
 
 def lwc_loss(
@@ -139,6 +228,10 @@ def lwc_loss(
     heads: int,
     pre_norm: bool,
     label_smoothing: float = 0.0,
+    side_embedding: bool = True,
+    position_embedding: bool = True,
+    unshared: bool = False,
+    separate: bool = False,
 ) -> Tensor:
     """Sum over the sentences (source, target_input, target) and their target positions t of
 
@@ -146,7 +239,18 @@ def lwc_loss(
     """
     total = torch.zeros((), dtype=torch.float64)
     for source, target_input, target in pairs:
-        logits = lwc_logits(weights, source, target_input, layers=layers, heads=heads, pre_norm=pre_norm)
+        logits = lwc_logits(
+            weights,
+            source,
+            target_input,
+            layers=layers,
+            heads=heads,
+            pre_norm=pre_norm,
+            side_embedding=side_embedding,
+            position_embedding=position_embedding,
+            unshared=unshared,
+            separate=separate,
+        )
         for scores, token in zip(logits, target, strict=True):
             log_p = log_softmax(scores)
             e = label_smoothing / (len(log_p) - 1)

@@ -24,10 +24,11 @@ from torch import Tensor, nn
 from lwc_fairseq_compat import UserError
 
 from ..data.packing import Packing, pack, pad_rows
-from ..modules.coordinated_layer import CoordinatedLayer
+from ..modules.coordinated_layer import CoordinatedLayer, SeparateAttentionLayer
 from ..modules.decoding_cache import SourceCache, TargetCache
 from ..modules.embedding import ConcatEmbedding
 from ..modules.mixed_attention import Attend, StepAttention, attend_packed
+from ..modules.separate_attention import PackedSeparateAttention, SeparateAttend, StepSeparateAttention
 from ._presets import register_preset
 
 
@@ -50,6 +51,18 @@ class LWCTransformerConfig(FairseqDataclass):
     alignment_layer: int = field(
         default=-1, metadata={"help": "layer, from 0, whose attention --print-alignment shows; -1 is the last"}
     )
+    unshared_weights: bool = field(
+        default=False,
+        metadata={"help": "ablation: half of --layers serve the source, the other half the target"},
+    )
+    separate_attention: bool = field(
+        default=False,
+        metadata={"help": "ablation: attention to the target so far, then to the source, instead of mixed attention"},
+    )
+    no_side_embedding: bool = field(
+        default=False, metadata={"help": "ablation: no source and target embedding beside that of the word"}
+    )
+    no_position_embedding: bool = field(default=False, metadata={"help": "ablation: no positions"})
     max_source_positions: int = II("task.max_source_positions")
     max_target_positions: int = II("task.max_target_positions")
 
@@ -68,11 +81,21 @@ class LWCTransformerConfig(FairseqDataclass):
         for name in ("dropout", "activation_dropout", "attention_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise UserError(f"--{name.replace('_', '-')} {getattr(self, name)}: must be in [0, 1)")
-        if not -self.layers <= self.alignment_layer < self.layers:
+        if self.unshared_weights and self.layers % 2:
             raise UserError(
-                f"--alignment-layer {self.alignment_layer}: with --layers {self.layers} it must be from "
-                f"{-self.layers} to {self.layers - 1}"
+                f"--layers {self.layers} --unshared-weights: half of the layers serve the source; give an even number"
             )
+        depth = self.target_layers
+        if not -depth <= self.alignment_layer < depth:
+            raise UserError(
+                f"--alignment-layer {self.alignment_layer}: with {depth} layers on the target side it must be from "
+                f"{-depth} to {depth - 1}"
+            )
+
+    @property
+    def target_layers(self) -> int:
+        """Layers that a target token goes through."""
+        return self.layers // 2 if self.unshared_weights else self.layers
 
 
 class CoordinatedStack(nn.Module):
@@ -82,27 +105,22 @@ class CoordinatedStack(nn.Module):
         super().__init__()
         self.padding_idx = padding_idx
         self.attention_dropout = cfg.attention_dropout
+        self.separate_attention = cfg.separate_attention
         self.embedding = ConcatEmbedding(
             types,
             cfg.embed_dim,
             padding_idx,
             max_positions=max(cfg.max_source_positions, cfg.max_target_positions),
             dropout=cfg.dropout,
+            with_sides=not cfg.no_side_embedding,
+            with_positions=not cfg.no_position_embedding,
         )
-        self.layers = nn.ModuleList(
-            CoordinatedLayer(
-                cfg.embed_dim,
-                cfg.ffn_embed_dim,
-                cfg.attention_heads,
-                cfg.dropout,
-                cfg.activation_dropout,
-                cfg.normalize_after,
-            )
-            for _ in range(cfg.layers)
-        )
+        self.layers = make_layers(cfg)
         self.norm = None if cfg.normalize_after else nn.LayerNorm(cfg.embed_dim)
 
-    def forward(self, tokens: Tensor, sides: Tensor, positions: Tensor, attend: Callable[[int], Attend]) -> Tensor:
+    def forward(
+        self, tokens: Tensor, sides: Tensor, positions: Tensor, attend: Callable[[int], Attend | SeparateAttend]
+    ) -> Tensor:
         """Token ids, sides and positions, one shape (...), to states (..., d); attend(i) is layer i's attention."""
         x = self.embedding(tokens, sides, positions)
         for i, layer in enumerate(self.layers):
@@ -111,15 +129,65 @@ class CoordinatedStack(nn.Module):
 
     def run_packed(self, packing: Packing, record: Callable[[Tensor], None] | None = None) -> Tensor:
         """States (T, d) of the packed stream; `record` is shown each layer's queries, keys, values (T, 3, H, d/H)."""
+        attend = self.attend_packed(packing)
+        if record is not None and self.separate_attention:
+            attend.to_own_side = recorded(attend.to_own_side, record)
+        elif record is not None:
+            attend = recorded(attend, record)
+        return self(packing.tokens, packing.sides, packing.positions, lambda layer: attend)
+
+    def attend_packed(self, packing: Packing) -> Attend | PackedSeparateAttention:
+        """Which token of the packed stream sees which."""
         dropout = self.attention_dropout if self.training else 0.0
-        attend = attend_packed(packing, self.embedding.tokens.weight, dropout)
+        if self.separate_attention:
+            return PackedSeparateAttention(packing, dropout)
+        return attend_packed(packing, self.embedding.tokens.weight, dropout)
 
-        def attend_and_record(qkv: Tensor) -> Tensor:
-            record(qkv)
-            return attend(qkv)
+    def attend_step(self, *args) -> StepAttention | StepSeparateAttention:
+        """The same for new target tokens in one layer; arguments are those of :class:`StepAttention`."""
+        return (StepSeparateAttention if self.separate_attention else StepAttention)(*args)
 
-        chosen = attend if record is None else attend_and_record
-        return self(packing.tokens, packing.sides, packing.positions, lambda layer: chosen)
+
+class UnsharedStack(CoordinatedStack):
+    """The ablation without shared weights: layers of their own for source and target, half as many of each.
+
+    Layer i of the target attends to the source as layer i of the source leaves it, which the target's layer projects
+    with its own weights. (If it read the source below that layer, as with shared weights, the top layer of the source
+    would serve nothing.)
+    """
+
+    def __init__(self, cfg: LWCTransformerConfig, types: int, padding_idx: int):
+        super().__init__(cfg, types, padding_idx)
+        self.source_layers = make_layers(cfg)
+
+    def run_packed(self, packing: Packing, record: Callable[[Tensor], None] | None = None) -> Tensor:
+        attend, is_target = self.attend_packed(packing), packing.sides.bool()[:, None]
+        x = self.embedding(packing.tokens, packing.sides, packing.positions)
+        for source_layer, layer in zip(self.source_layers, self.layers, strict=True):
+            x = torch.where(is_target, x, source_layer(x, attend))
+            if record is not None:
+                record(layer.project(x))
+            if packing.target_width:
+                x = torch.where(is_target, layer(x, attend), x)
+        return x if self.norm is None else self.norm(x)
+
+
+def recorded(attend: Attend, record: Callable[[Tensor], None]) -> Attend:
+    """The same attention, whose queries, keys and values `record` is shown."""
+
+    def attend_and_record(qkv: Tensor) -> Tensor:
+        record(qkv)
+        return attend(qkv)
+
+    return attend_and_record
+
+
+def make_layers(cfg: LWCTransformerConfig) -> nn.ModuleList:
+    """The layers that a target token goes through, or as many for the source."""
+    layer = SeparateAttentionLayer if cfg.separate_attention else CoordinatedLayer
+    sizes = cfg.embed_dim, cfg.ffn_embed_dim, cfg.attention_heads
+    settings = cfg.dropout, cfg.activation_dropout, cfg.normalize_after
+    return nn.ModuleList(layer(*sizes, *settings) for _ in range(cfg.target_layers))
 
 
 class LWCEncoder(FairseqEncoder):
@@ -159,7 +227,7 @@ class LWCDecoder(FairseqIncrementalDecoder):
         # The encoder owns the shared stack. Held here past nn.Module's registration, it stays one set of parameters
         # under one name, in checkpoints too.
         self.__dict__["stack"] = stack
-        self.alignment_layer = cfg.alignment_layer % cfg.layers
+        self.alignment_layer = cfg.alignment_layer % cfg.target_layers
         self.max_target_positions = cfg.max_target_positions
         self.need_attn = True
 
@@ -190,7 +258,7 @@ class LWCDecoder(FairseqIncrementalDecoder):
 
         cache.reserve(new_tokens.size(1))
         attentions = [
-            StepAttention(keys, values, encoder_out.padding_mask, lambda k, v, i=i: cache.extend(i, k, v))
+            self.stack.attend_step(keys, values, encoder_out.padding_mask, lambda k, v, i=i: cache.extend(i, k, v))
             for i, (keys, values) in enumerate(zip(encoder_out.keys, encoder_out.values, strict=True))
         ]
         x = self.stack(new_tokens, torch.ones_like(new_tokens), positions, attentions.__getitem__)
@@ -208,7 +276,7 @@ class LWCDecoder(FairseqIncrementalDecoder):
         return cache
 
     @staticmethod
-    def _source_attention(attention: StepAttention, encoder_out: SourceCache) -> Tensor:
+    def _source_attention(attention: StepAttention | StepSeparateAttention, encoder_out: SourceCache) -> Tensor:
         return attention.weights[..., : encoder_out.padding_mask.size(1)].mean(2)
 
     def output_layer(self, features: Tensor) -> Tensor:
@@ -242,6 +310,9 @@ class LWCTransformerModel(FairseqEncoderDecoderModel):
     training perplexity falls to 29 after 250 updates and 12 after 350; normalising after, it stays at 240 from the
     200th to the 250th update, where the run was stopped.
 
+    The ablations of Table 3 are the options --unshared-weights, --separate-attention, --no-side-embedding and
+    --no-position-embedding; they go together.
+
     Training reads the packed stream: from the `concat_translation` task ready-made, from any other fairseq task
     packed here. Both give the same numbers. (An empty line stays empty under `concat_translation` alone.)
     """
@@ -258,7 +329,8 @@ class LWCTransformerModel(FairseqEncoderDecoderModel):
                 f"lwc_transformer has one vocabulary for both languages, but the dictionaries differ ({len(source)} "
                 f"and {len(target)} types): run fairseq-preprocess with --joined-dictionary"
             )
-        stack = CoordinatedStack(cfg, len(source), source.pad())
+        make_stack = UnsharedStack if cfg.unshared_weights else CoordinatedStack
+        stack = make_stack(cfg, len(source), source.pad())
         return cls(LWCEncoder(cfg, source, stack), LWCDecoder(cfg, target, stack))
 
     def forward(

@@ -1,9 +1,12 @@
-"""One layer of the layer-wise coordinated Transformer, the same for source and target."""
+"""One layer of the layer-wise coordinated Transformer, the same for source and target, and its ablation."""
+
+from collections.abc import Callable
 
 from fairseq.modules.fairseq_dropout import FairseqDropout
 from torch import Tensor, nn
 
 from .mixed_attention import Attend, MixedAttention
+from .separate_attention import SeparateAttend
 
 
 class CoordinatedLayer(nn.Module):
@@ -48,10 +51,37 @@ class CoordinatedLayer(nn.Module):
         x = self._residual(x, self.attention_norm, lambda x: self.attention(x, attend))
         return self._residual(x, self.ffn_norm, self._feed_forward)
 
-    def _residual(self, x: Tensor, norm: nn.LayerNorm, sublayer) -> Tensor:
+    def project(self, x: Tensor) -> Tensor:
+        """Queries, keys and values (..., 3, H, d/H) that the layer makes of its input (..., d)."""
+        return self.attention.project(x if self.normalize_after else self.attention_norm(x))
+
+    def _residual(self, x: Tensor, norm: nn.LayerNorm, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         if self.normalize_after:
             return norm(x + self.dropout(sublayer(x)))
         return x + self.dropout(sublayer(norm(x)))
 
     def _feed_forward(self, x: Tensor) -> Tensor:
         return self.fc2(self.activation_dropout(self.fc1(x).relu()))
+
+
+class SeparateAttentionLayer(CoordinatedLayer):
+    """The ablation without mixed attention: a target token attends to the target so far, then to the source.
+
+        x' = x + Att(Q(LN(x)); K, V of the target so far),  x'' = x' + Att(Q(LN(x')); K, V of the source)
+
+    and analogously when normalising after. The published parameter count, that of the full model, leaves one set of
+    attention weights and one layer norm for both. Source tokens have their self-attention alone, and what the target
+    sees of them is the same as in mixed attention: what they are below this layer.
+    """
+
+    def forward(self, x: Tensor, attend: SeparateAttend) -> Tensor:
+        """(..., d) to (..., d); `attend` says which tokens see which."""
+        below = self.project(x)
+        x = self._residual(x, self.attention_norm, lambda _: self.attention.combine(attend.to_own_side(below)))
+        attended = self._residual(
+            x,
+            self.attention_norm,
+            lambda x: self.attention.combine(attend.to_source(self.attention.project(x), below)),
+        )
+        x = attend.on_target(attended, x)
+        return self._residual(x, self.ffn_norm, self._feed_forward)

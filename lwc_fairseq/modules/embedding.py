@@ -26,22 +26,39 @@ class ConcatEmbedding(nn.Module):
         padding_idx: a token whose embedding stays zero.
         max_positions: tokens of the longest sentence, source or target.
         dropout: probability of dropping an entry of the sum.
+        with_sides, with_positions: False leaves S or P out, as in the paper's Table 3.
     """
 
-    def __init__(self, types: int, embed_dim: int, padding_idx: int, max_positions: int, dropout: float):
+    def __init__(
+        self,
+        types: int,
+        embed_dim: int,
+        padding_idx: int,
+        max_positions: int,
+        dropout: float,
+        with_sides: bool = True,
+        with_positions: bool = True,
+    ):
         super().__init__()
         self.scale = math.sqrt(embed_dim)
         self.tokens = nn.Embedding(types, embed_dim, padding_idx)
-        self.sides = nn.Embedding(2, embed_dim)
+        self.sides = nn.Embedding(2, embed_dim) if with_sides else None
         self.dropout = FairseqDropout(dropout, module_name=type(self).__name__)
-        self.register_buffer("positions", sinusoids(max_positions, embed_dim), persistent=False)
-        for table in (self.tokens, self.sides):
+        positions = sinusoids(max_positions, embed_dim) if with_positions else None
+        self.register_buffer("positions", positions, persistent=False)
+        for table in filter(None, (self.tokens, self.sides)):
             nn.init.normal_(table.weight, std=embed_dim**-0.5)
         nn.init.zeros_(self.tokens.weight[padding_idx])
 
     def forward(self, tokens: Tensor, sides: Tensor, positions: Tensor) -> Tensor:
         """Token ids, sides (0 source, 1 target) and positions, one shape (...), to (..., d)."""
-        return self.dropout(self.scale * (self.tokens(tokens) + self.sides(sides)) + self.positions[positions])
+        x = self.tokens(tokens)
+        if self.sides is not None:
+            x = x + self.sides(sides)
+        x = self.scale * x
+        if self.positions is not None:
+            x = x + self.positions[positions]
+        return self.dropout(x)
 
 
 def sinusoids(positions: int, embed_dim: int) -> Tensor:

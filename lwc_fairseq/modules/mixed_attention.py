@@ -54,8 +54,15 @@ class MixedAttention(nn.Module):
 
     def forward(self, x: Tensor, attend: Attend) -> Tensor:
         """(..., d) to (..., d)."""
-        qkv = self.qkv(x).unflatten(-1, (3, self.heads, -1))
-        return self.out(attend(qkv).flatten(-2))
+        return self.combine(attend(self.project(x)))
+
+    def project(self, x: Tensor) -> Tensor:
+        """(..., d) to queries, keys and values (..., 3, H, d/H)."""
+        return self.qkv(x).unflatten(-1, (3, self.heads, -1))
+
+    def combine(self, contexts: Tensor) -> Tensor:
+        """The heads' contexts (..., H, d/H) to (..., d)."""
+        return self.out(contexts.flatten(-2))
 
 
 def mixed_attention_mask(source_lengths: Tensor, length: int) -> Tensor:
@@ -83,16 +90,21 @@ def attend_packed(packing: Packing, qkv_like: Tensor, dropout: float) -> Attend:
     half = qkv_like.dtype in (torch.float16, torch.bfloat16) or torch.is_autocast_enabled(qkv_like.device.type)
     if varlen_attn is not None and qkv_like.is_cuda and half and dropout == 0:
         return FlashAttention(packing)
-    return PaddedAttention(packing, dropout)
+    return PaddedAttention(packing, mixed_attention_mask(packing.source_lengths, packing.length), dropout)
 
 
 class PaddedAttention:
-    """Mixed attention of the packed stream through `scaled_dot_product_attention` with the mask of eq. 3."""
+    """Attention of the packed stream through `scaled_dot_product_attention` with a mask, such as that of eq. 3.
 
-    def __init__(self, packing: Packing, dropout: float = 0.0):
+    Args:
+        mask: (B, length, length), True where the token of the second axis may attend to that of the third.
+        dropout: probability with which an attention weight is dropped.
+    """
+
+    def __init__(self, packing: Packing, mask: Tensor, dropout: float = 0.0):
         self.packing = packing
         self.dropout = dropout
-        self.mask = mixed_attention_mask(packing.source_lengths, packing.length).unsqueeze(1)  # (B, 1, length, length)
+        self.mask = mask.unsqueeze(1)
 
     def __call__(self, qkv: Tensor) -> Tensor:
         """(T, 3, H, d/H) to (T, H, d/H)."""
@@ -184,7 +196,7 @@ class StepAttention:
         """(R, m, H, d/H) and (t + m, R, H, d/H) to (R, H, m, t + m)."""
         scores = query.transpose(1, 2) @ keys.permute(1, 2, 3, 0)
         new, total = scores.shape[-2:]
-        if new == 1:
+        if new == 1 or total == 0:
             return scores
         index = torch.arange(total, device=scores.device)
         future = index > index[total - new :, None]

@@ -16,6 +16,15 @@ from properties import (
 from reference_lwc import lwc_logits, lwc_loss, visible
 
 LENGTHS = [(4, 3), (2, 6), (7, 1), (1, 2)]
+ABLATIONS = {  # options of the model, and of the reference
+    "full": ({}, {}),
+    "unshared": ({"unshared_weights": True}, {"unshared": True}),
+    "separate": ({"separate_attention": True}, {"separate": True}),
+    "both": ({"unshared_weights": True, "separate_attention": True}, {"unshared": True, "separate": True}),
+    "no-side": ({"no_side_embedding": True}, {"side_embedding": False}),
+    "no-position": ({"no_position_embedding": True}, {"position_embedding": False}),
+}
+EVERY_ABLATION = pytest.mark.parametrize("ablation", ABLATIONS)
 NORMALIZE = pytest.mark.parametrize("normalize_after", [False, True], ids=["pre-norm", "post-norm"])
 
 
@@ -27,6 +36,13 @@ def weights(model):
     return {name.removeprefix("encoder.stack."): value for name, value in model.named_parameters()}
 
 
+def make_ablation(ablation, **settings):
+    """A model of two layers on each side, and the options of its reference."""
+    options, reference = ABLATIONS[ablation]
+    layers = 4 if "unshared_weights" in options else 2
+    return make_lwc(layers=layers, **options, **settings), {"layers": 2, "heads": 2, **reference}
+
+
 def as_fields(packing):
     return vars(packing)
 
@@ -35,17 +51,19 @@ class TestAgainstTheReference:
     """The float64 reference of reference_lwc.py, written from the equations with loops."""
 
     @NORMALIZE
-    def test_logits(self, normalize_after):
-        model = make_lwc(normalize_after=normalize_after)
+    @EVERY_ABLATION
+    def test_logits(self, ablation, normalize_after):
+        model, options = make_ablation(ablation, normalize_after=normalize_after)
         src, prev = random_batch(LENGTHS)
         logits, _ = model(src, None, prev)
         for row, (source, target) in zip(logits, rows_without_padding(src, prev), strict=True):
-            expected = lwc_logits(weights(model), source, target, layers=3, heads=2, pre_norm=not normalize_after)
+            expected = lwc_logits(weights(model), source, target, pre_norm=not normalize_after, **options)
             assert torch.allclose(row[: len(target)], expected, rtol=0, atol=1e-9)
 
     @NORMALIZE
-    def test_label_smoothed_loss_and_every_gradient(self, normalize_after):
-        model = make_lwc(normalize_after=normalize_after, layers=2)
+    @EVERY_ABLATION
+    def test_label_smoothed_loss_and_every_gradient(self, ablation, normalize_after):
+        model, options = make_ablation(ablation, normalize_after=normalize_after)
         src, prev = random_batch(LENGTHS)
         target = torch.where(prev.ne(PAD), (prev + 3) % 13 + 4, PAD)
         # fairseq's own log-softmax is in single precision
@@ -56,9 +74,7 @@ class TestAgainstTheReference:
             (source, given, row[row.ne(PAD)].tolist())
             for (source, given), row in zip(rows_without_padding(src, prev), target, strict=True)
         ]
-        expected = lwc_loss(
-            weights(model), triples, layers=2, heads=2, pre_norm=not normalize_after, label_smoothing=0.1
-        )
+        expected = lwc_loss(weights(model), triples, pre_norm=not normalize_after, label_smoothing=0.1, **options)
         assert loss.item() == pytest.approx(expected.item(), abs=1e-9)
         names, parameters = zip(*model.named_parameters(), strict=True)
         ours, theirs = torch.autograd.grad(loss, parameters), torch.autograd.grad(expected, parameters)
@@ -91,8 +107,9 @@ class TestDoors:
         src, prev = random_batch(LENGTHS, left_pad_source=left_pad_source)
         return src, None, prev
 
-    def test_encoder_and_decoder_without_state_equal_the_packed_pass(self):
-        model = make_lwc()
+    @EVERY_ABLATION
+    def test_encoder_and_decoder_without_state_equal_the_packed_pass(self, ablation):
+        model, _ = make_ablation(ablation)
         src, prev = random_batch(LENGTHS)
         packed, _ = model(src, None, prev)
         cached, _ = model.decoder(prev, model.encoder(src))
@@ -102,13 +119,15 @@ class TestDoors:
 
 class TestDecoding:
     @NORMALIZE
-    def test_step_by_step_with_reordering_equals_the_full_pass(self, normalize_after):
+    @EVERY_ABLATION
+    def test_step_by_step_with_reordering_equals_the_full_pass(self, ablation, normalize_after):
         def check(logits, extra, full_extra, sources):
             assert extra["attn"][0].shape == (len(sources), 1, sources.size(1))
             assert not extra["attn"][0][:, 0][sources.eq(PAD)].any()
 
         src, _ = random_batch(LENGTHS)
-        steps_equal_the_full_pass(make_lwc(normalize_after=normalize_after), src, steps=9, check=check)
+        model, _ = make_ablation(ablation, normalize_after=normalize_after)
+        steps_equal_the_full_pass(model, src, steps=9, check=check)
 
     def test_source_keys_are_not_copied_for_a_beam_nor_for_a_step(self):
         model = make_lwc()
@@ -134,9 +153,10 @@ class TestDecoding:
         model.decoder.make_generation_fast_(need_attn=None)
         assert model.decoder(prev, model.encoder(src))[1]["attn"] == [None]
 
-    def test_a_sentence_alone_equals_the_same_in_a_batch(self):
+    @EVERY_ABLATION
+    def test_a_sentence_alone_equals_the_same_in_a_batch(self, ablation):
         src, _ = random_batch([(5, 1), (1, 1), (9, 1), (3, 1)], types=40)
-        sentence_alone_equals_the_same_in_a_batch(make_lwc(types=40), src, types=40)
+        sentence_alone_equals_the_same_in_a_batch(make_ablation(ablation, types=40)[0], src, types=40)
 
     def test_generated_scores_are_those_of_teacher_forcing(self):
         src, _ = random_batch([(5, 1), (9, 1)], types=40)
@@ -144,8 +164,10 @@ class TestDecoding:
 
 
 class TestInvariants:
-    def test_a_future_target_token_changes_nothing_earlier(self):
-        future_target_tokens_change_nothing_earlier(make_lwc(), *random_batch([(4, 6), (6, 6)]), words=13)
+    @EVERY_ABLATION
+    def test_a_future_target_token_changes_nothing_earlier(self, ablation):
+        model, _ = make_ablation(ablation)
+        future_target_tokens_change_nothing_earlier(model, *random_batch([(4, 6), (6, 6)]), words=13)
 
     def test_source_states_never_depend_on_the_target(self):
         model = make_lwc()
@@ -156,8 +178,8 @@ class TestInvariants:
         assert torch.allclose(states, alone, rtol=0, atol=1e-12)
 
     def test_every_parameter_gets_a_gradient(self):
-        for settings in ({}, {"normalize_after": True}):
-            model = make_lwc(**settings).train()
+        for options in ({"normalize_after": True}, *(options for options, _ in ABLATIONS.values())):
+            model = make_lwc(layers=4, **options).train()
             src, prev = random_batch(LENGTHS)
             model(src, None, prev)[0].square().sum().backward()
             for name, parameter in model.named_parameters():
@@ -167,8 +189,10 @@ class TestInvariants:
 
     def test_only_padding(self):
         """A row without any source token, which fairseq does not make, gives no NaN."""
-        logits, _ = make_lwc()(torch.tensor([[PAD, PAD], [4, EOS]]), None, torch.tensor([[EOS, 5], [EOS, 5]]))
-        assert logits.isfinite().all()
+        for options, _ in ABLATIONS.values():
+            model = make_lwc(layers=2, **options)
+            logits, _ = model(torch.tensor([[PAD, PAD], [4, EOS]]), None, torch.tensor([[EOS, 5], [EOS, 5]]))
+            assert logits.isfinite().all()
 
     def test_weights_are_held_once(self):
         model = make_lwc()
@@ -196,7 +220,13 @@ class TestConfiguration:
         model = self.build(31_300, **PRESETS["lwc_transformer_small"])
         count = sum(parameter.numel() for parameter in model.parameters())
         assert count == 14 * 789_760 + 31_300 * 256 + 2 * 256 + 2 * 256  # layers, tokens, sides, final norm
-        assert count == pytest.approx(19.07e6, rel=5e-3)
+        assert round(count / 1e6, 2) == 19.07
+
+    @pytest.mark.parametrize("ablation", ABLATIONS)
+    def test_parameters_of_the_ablations(self, ablation):
+        """Table 3: 19.07M, all of them."""
+        model = self.build(31_300, **PRESETS["lwc_transformer_small"], **ABLATIONS[ablation][0])
+        assert round(sum(parameter.numel() for parameter in model.parameters()) / 1e6, 2) == 19.07
 
     @pytest.mark.parametrize("layers", [10, 14, 18, 22])
     def test_depths_of_table_4(self, layers):
@@ -210,7 +240,8 @@ class TestConfiguration:
             ({"layers": 0}, "--layers 0: must be at least 1"),
             ({"attention_heads": -2}, "--attention-heads -2: must be at least 1"),
             ({"dropout": 1.0}, r"--dropout 1.0: must be in \[0, 1\)"),
-            ({"alignment_layer": 14}, "--alignment-layer 14: with --layers 14 it must be from -14 to 13"),
+            ({"alignment_layer": 14}, "--alignment-layer 14: with 14 layers on the target side it must be from -14"),
+            ({"layers": 5, "unshared_weights": True}, "--layers 5 --unshared-weights: half of the layers serve the"),
         ],
     )
     def test_impossible_settings_are_refused_by_name(self, settings, message):
