@@ -1,0 +1,28 @@
+"""A gate between source and target context, after Tu, Liu, Lu, Liu, Li, *Context Gates for NMT* (TACL 2017)."""
+
+import torch
+from torch import Tensor, nn
+
+
+class ContextGate(nn.Module):
+    """Weighs what a decoder layer took from the target so far against what it took from the source:
+
+        z = σ(w · [x; t; s] + b),   2 (1 - z) t + 2 z s
+
+    with the state x, the target context t and the source context s of a position; z is a scalar. w and b begin at 0,
+    so z at ½, and the sum begins as t + s, that of a layer without gate.
+
+    Args:
+        embed_dim: d.
+    """
+
+    def __init__(self, embed_dim: int):
+        super().__init__()
+        self.gate = nn.Linear(3 * embed_dim, 1)
+        nn.init.zeros_(self.gate.weight)
+        nn.init.zeros_(self.gate.bias)
+
+    def forward(self, state: Tensor, target_context: Tensor, source_context: Tensor) -> Tensor:
+        """(..., d) each, and the same returned."""
+        z = self.gate(torch.cat([state, target_context, source_context], dim=-1)).sigmoid()
+        return 2 * ((1 - z) * target_context + z * source_context)
