@@ -400,15 +400,18 @@ def print_user_errors_in_one_line():
 
 
 def silence_deprecations():
-    """Keep quiet about calls that fairseq makes in a way hydra and torch now discourage.
+    """Keep quiet about calls that fairseq makes in a way hydra and torch now discourage, and about a package that its
+    speech tasks would like.
 
     Why: nobody will change these calls, every command repeats some twenty lines about them, and they bury the
     messages that matter.
-    Mends: ``fairseq/dataclass/utils.py``, ``fairseq_cli/hydra_train.py``, ``fairseq/tasks/fairseq_task.py``.
-    Needed: with hydra-core from 1.1, torch from 2.4.
+    Mends: ``fairseq/dataclass/utils.py``, ``fairseq_cli/hydra_train.py``, ``fairseq/tasks/fairseq_task.py``,
+    ``fairseq/tasks/text_to_speech.py``. Needed: with hydra-core from 1.1, torch from 2.4.
     """
+    import logging
     import warnings
 
+    logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", category=UserWarning, module="hydra")
     warnings.filterwarnings("ignore", category=UserWarning, message=r"\s*'config' is validated against ConfigStore")
     warnings.filterwarnings("ignore", category=UserWarning, message=r"\s*The version_base parameter is not specified")

@@ -21,7 +21,11 @@ setup(
         "regex",
         "sacremoses",
         "tqdm",
+        "matplotlib",
     ],
     extras_require={"test": ["pytest>=8", "ruff"]},
-    entry_points={"torch.backends": ["lwc_fairseq = lwc_fairseq_compat:activate"]},
+    entry_points={
+        "torch.backends": ["lwc_fairseq = lwc_fairseq_compat:activate"],
+        "console_scripts": ["lwc-fairseq = lwc_fairseq.cli:main"],
+    },
 )

@@ -1,0 +1,119 @@
+"""The command `lwc-fairseq`: tables of runs, and averaged checkpoints."""
+
+import argparse
+import logging
+import shlex
+import signal
+import sys
+from pathlib import Path
+
+import lwc_fairseq  # noqa: F401  (registers the models)
+from lwc_fairseq_compat import UserError
+
+from .experiments import results, runner
+from .experiments.average import average_checkpoints, newest_epochs
+from .experiments.job import Settings
+from .experiments.score import read_references
+from .experiments.table import load_profile, load_table
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="lwc-fairseq", description=__doc__)
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    add_table(commands)
+    add_average(commands)
+    return top
+
+
+def add_table(commands) -> None:
+    table = commands.add_parser(
+        "table",
+        help="train, translate and score every row of a table",
+        description="Train every row of a table file, translate the test set, score, and write table.md, table.json "
+        "and for a curve table.png. Stopped and started again, it goes on where it was.",
+    )
+    table.add_argument("table", type=Path, metavar="TABLE.yaml", help="one of examples/tables, or your own")
+    table.add_argument("--data", required=True, help="a folder that fairseq-preprocess wrote")
+    table.add_argument("--out", required=True, type=Path, help="a folder for checkpoints, logs and results")
+    table.add_argument("--profile", type=Path, metavar="FILE.yaml", help="other sizes and training, for smaller data")
+    table.add_argument("--rows", nargs="+", metavar="NAME", help="these rows alone, and those that they need")
+    table.add_argument("--seeds", type=positive, default=1, metavar="N", help="runs of each row (default: 1)")
+    table.add_argument("--train", type=shlex.split, default=[], metavar="FLAGS", help="more flags of fairseq-train")
+    table.add_argument("--generate", type=shlex.split, default=[], metavar="FLAGS", help="and of fairseq-generate")
+    table.add_argument(
+        "--references", nargs="+", type=Path, default=[], metavar="FILE", help="score against these, line by line"
+    )
+    table.add_argument(
+        "--parallel", type=positive, metavar="N", help="runs side by side (default: one for each GPU, or one)"
+    )
+    how = table.add_mutually_exclusive_group()
+    how.add_argument("--dry-run", action="store_true", help="print the shell commands, one a line, and run nothing")
+    how.add_argument("--collect", action="store_true", help="make the table of what there is, and run nothing")
+    table.set_defaults(call=make_table)
+
+
+def add_average(commands) -> None:
+    average = commands.add_parser(
+        "average",
+        help="average checkpoints",
+        description="Write a checkpoint whose weights are the mean of several ones of one training run.",
+    )
+    average.add_argument("inputs", nargs="+", type=Path, metavar="PATH", help="checkpoints, or with --last a folder")
+    average.add_argument("--last", type=positive, metavar="N", help="take the last N epochs' checkpoints of the folder")
+    average.add_argument("--out", required=True, type=Path, metavar="FILE")
+    average.set_defaults(call=average_command)
+
+
+def positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text}: must be at least 1")
+    return number
+
+
+def make_table(args: argparse.Namespace) -> int:
+    """Returns the exit status: 1 if a row failed."""
+    settings = Settings(
+        table=load_table(args.table, args.rows),
+        profile=load_profile(args.profile),
+        data=args.data,
+        out=args.out,
+        train=tuple(args.train),
+        generate=tuple(args.generate),
+    )
+    jobs = settings.jobs(args.seeds)
+    if args.dry_run:
+        print("\n".join(line for job in jobs for line in job.shell_lines()))
+        return 0
+    references = read_references(args.references)
+    runner.check_out(args.out)
+    failures = {} if args.collect else runner.Runner(runner.devices(args.parallel)).run(jobs)
+    runner.announce(failures)
+    found = results.collect(settings, jobs, failures, references)
+    written = results.write(settings, found, args.seeds)
+    print(written[0].read_text(encoding="utf-8"))
+    print("wrote " + ", ".join(map(str, written)), file=sys.stderr)
+    return 1 if failures else 0
+
+
+def average_command(args: argparse.Namespace) -> int:
+    paths = args.inputs
+    if args.last:
+        if len(paths) != 1:
+            raise UserError(f"--last {args.last}: give one folder, not {len(paths)} paths")
+        paths = newest_epochs(paths[0], args.last)
+    average_checkpoints(paths, args.out)
+    print(f"wrote {args.out}, the mean of {', '.join(map(str, paths))}")
+    return 0
+
+
+def main() -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # as Ctrl-C: runs are ended, too
+    logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # it tells of each step of a test
+    args = parser().parse_args()
+    try:
+        sys.exit(args.call(args))
+    except UserError as error:
+        sys.exit(f"lwc-fairseq: error: {error}")
+    except KeyboardInterrupt:
+        sys.exit("lwc-fairseq: stopped; the same command goes on from here")

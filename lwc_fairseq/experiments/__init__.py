@@ -1,0 +1,1 @@
+"""Tables of runs: every row of a paper's table trained, translated, scored and compared."""

@@ -1,0 +1,65 @@
+"""The mean of several checkpoints' weights."""
+
+import os
+import re
+from pathlib import Path
+
+import torch
+
+from lwc_fairseq_compat import UserError
+
+
+def newest_epochs(folder: Path, last: int) -> list[Path]:
+    """The checkpoints of the last so many epochs in a folder, `checkpoint12.pt` and so on, oldest first.
+
+    Raises:
+        UserError: there are fewer.
+    """
+    found = {}
+    for path in folder.glob("checkpoint*.pt"):
+        if match := re.fullmatch(r"checkpoint(\d+)\.pt", path.name):
+            found[int(match[1])] = path
+    if len(found) < last or last < 1:
+        raise UserError(f"--last {last}: {folder} has {len(found)} checkpoints of epochs (checkpoint1.pt and so on)")
+    return [found[epoch] for epoch in sorted(found)[-last:]]
+
+
+def average_checkpoints(paths: list[Path], out: Path) -> None:
+    """Write a checkpoint whose weights are the mean of those in `paths`; all else is the last one's.
+
+    Sums are made in double precision. Whole numbers, which are counters, are taken from the last.
+
+    Raises:
+        UserError: the checkpoints have different weights.
+    """
+    states = [read(path) for path in paths]
+    *_, last = states
+    shapes = {name: value.shape for name, value in last["model"].items()}
+    for path, state in zip(paths, states, strict=True):
+        if {name: value.shape for name, value in state["model"].items()} != shapes:
+            raise UserError(f"{path}: its weights are not those of {paths[-1]}: take checkpoints of one training run")
+    for name, value in last["model"].items():
+        if value.is_floating_point():
+            total = sum(state["model"][name].double() for state in states)
+            last["model"][name] = (total / len(states)).to(value.dtype)
+    last["last_optimizer_state"] = None
+    making = out.with_name(out.name + ".making")
+    torch.save(last, making)
+    os.replace(making, out)
+
+
+def read(path: Path) -> dict:
+    """A checkpoint as it stands in its file: fairseq's own loading would bring its configuration up to date, in objects
+    that cannot be saved.
+
+    Raises:
+        UserError: it is none.
+    """
+    try:
+        state = torch.load(path, map_location="cpu")
+        state["model"].items()
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from error
+    except Exception as error:
+        raise UserError(f"{path}: not a checkpoint of fairseq, or not a whole one") from error
+    return state

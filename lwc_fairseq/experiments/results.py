@@ -1,0 +1,219 @@
+"""What the runs of a table left, as Markdown, JSON and a plot."""
+
+import json
+import os
+import platform
+import re
+import sys
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+from statistics import mean, stdev
+
+import torch
+from sacrebleu import __version__ as sacrebleu_version
+
+from .job import Job, Settings
+from .score import Translations, read_generated, score, significance, with_references
+from .table import Row, Score, Table
+
+
+@dataclass
+class Result:
+    """A row as measured; a row that is only published has no runs."""
+
+    name: str
+    label: str
+    runs: list[dict]  # one for each seed, score() and seed
+    bleu: float | None = None  # the mean
+    deviation: float | None = None  # the standard deviation, of two runs or more
+    p: float | None = None  # against the baseline
+    parameters: int | None = None
+    updates: int | None = None
+    failed: str | None = None
+    published: float | None = None
+    published_parameters: float | None = None
+    source: str | None = None
+    x: float | None = None
+    series: str | None = None
+
+
+def collect(
+    settings: Settings, jobs: list[Job], failures: dict[Path, str], references: list[list[str]]
+) -> list[Result]:
+    """The results of all rows that are shown."""
+    options = settings.profile.score or settings.table.score
+    translations = {}
+    for job in jobs:
+        if job.generated.exists() and not (job.row.hidden and job.row.name != settings.table.baseline):
+            found = read_generated(job.generated)
+            translations[job.folder] = with_references(found, references) if references else found
+    by_row = {row.name: [job for job in jobs if job.row.name == row.name] for row in settings.table.rows}
+    baseline = [
+        translations[job.folder] for job in by_row.get(settings.table.baseline, []) if job.folder in translations
+    ]
+    return [
+        summarise(row, by_row[row.name], translations, baseline, failures, options, settings.table)
+        for row in settings.table.rows
+        if not row.hidden
+    ]
+
+
+def summarise(
+    row: Row,
+    jobs: list[Job],
+    translations: dict[Path, Translations],
+    baseline: list[Translations],
+    failures: dict[Path, str],
+    options: Score,
+    table: Table,
+) -> Result:
+    """One row over its seeds."""
+    done = [job for job in jobs if job.folder in translations]
+    runs = [{"seed": job.seed, **score(translations[job.folder], options)} for job in done]
+    result = Result(row.name, row.title, runs, published=row.published, published_parameters=row.parameters)
+    result.source, result.x, result.series = row.source, row.x, row.series
+    result.failed = next((failures[job.folder] for job in jobs if job.folder in failures), None)
+    if runs:
+        values = [run["bleu"] for run in runs]
+        result.bleu = round(mean(values), 2)
+        result.deviation = round(stdev(values), 2) if len(values) > 1 else None
+        result.parameters, result.updates = trained(done[0].train_log)
+        if baseline and row.name != table.baseline:
+            result.p = significance(baseline, [translations[job.folder] for job in done], options)
+    return result
+
+
+def trained(log: Path) -> tuple[int | None, int | None]:
+    """Parameters and updates that a training logged."""
+    text = log.read_text(errors="replace") if log.exists() else ""
+    parameters = re.search(r"num\. shared model params: ([\d,]+)", text)
+    updates = re.findall(r'num_updates": "(\d+)"', text)
+    return parameters and int(parameters[1].replace(",", "")), int(updates[-1]) if updates else None
+
+
+def write(settings: Settings, results: list[Result], seeds: int) -> list[Path]:
+    """table.md, table.json and for a curve table.png; returns what was written."""
+    out = settings.out
+    about = surroundings(settings, seeds)
+    (out / "table.json").write_text(json.dumps({**about, "rows": [asdict(result) for result in results]}, indent=1))
+    (out / "table.md").write_text(markdown(settings, results, about))
+    written = [out / "table.md", out / "table.json"]
+    if settings.table.curve and any(result.x is not None for result in results):
+        written.append(plot(settings.table, results, out / "table.png"))
+    return written
+
+
+def surroundings(settings: Settings, seeds: int) -> dict:
+    """What a number stands with: hardware, versions, date, flags."""
+    table, profile = settings.table, settings.profile
+    return {
+        "title": table.title,
+        "paper": table.paper,
+        "published_on": table.data,
+        "date": date.today().isoformat(),
+        "hardware": hardware(),
+        "versions": f"Python {platform.python_version()}, PyTorch {torch.__version__}, sacrebleu {sacrebleu_version}",
+        "command": shell_command(),
+        "seeds": seeds,
+        "flags": {
+            "optimizer": profile.optimizer if profile.optimizer is not None else table.optimizer,
+            "train": profile.train if profile.train is not None else table.train,
+            "generate": profile.generate if profile.generate is not None else table.generate,
+            "models": profile.archs,
+            "more": " ".join([*settings.train, *settings.generate]),
+        },
+    }
+
+
+def shell_command() -> str:
+    return " ".join(["lwc-fairseq", *(f'"{word}"' if " " in word else word for word in sys.argv[1:])])
+
+
+def hardware() -> str:
+    """The GPU, or the processor."""
+    if torch.cuda.is_available():
+        return f"{torch.cuda.device_count()} × {torch.cuda.get_device_name()}"
+    try:
+        names = re.findall(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    except OSError:
+        names = []
+    return f"{os.cpu_count()} cores, {names[0] if names else platform.processor() or 'CPU'}, no GPU"
+
+
+def markdown(settings: Settings, results: list[Result], about: dict) -> str:
+    """The table as a page."""
+    table = settings.table
+    columns = ["BLEU"]
+    if table.baseline and any(result.p is not None for result in results):
+        columns.append(f"p, against {table.row(table.baseline).title}")
+    columns += ["chrF2", "parameters", "updates", "published BLEU"]
+    if any(result.published_parameters for result in results):
+        columns.append("published parameters")
+    lines = [f"# {table.title}", "", f"{table.paper}. Published values: {table.data or 'see the paper'}.", ""]
+    lines += [row_of(["", *columns]), row_of(["---"] * (len(columns) + 1))]
+    lines += [row_of([result.label, *(cell(result, column) for column in columns)]) for result in results]
+    signature = next((run["signature"] for result in results for run in result.runs), "nothing measured")
+    lines += ["", f"BLEU: sacrebleu, `{signature}`; mean ± standard deviation of {about['seeds']} seed(s)."]
+    if "p, against" in " ".join(columns):
+        lines.append("p: sacrebleu's paired bootstrap, 1,000 samples, the median over seeds.")
+    lines += ["", f"{about['date']}, {about['hardware']}, {about['versions']}.", "", "```", about["command"], "```"]
+    lines += ["", "Flags of training and generation, beside those of each row:", "", "```"]
+    flags = about["flags"]
+    lines += [f"{name}: {flags[name]}" for name in ("optimizer", "train", "generate", "more") if flags[name]]
+    lines += [f"{pattern}: {given}" for pattern, given in flags["models"].items()]
+    return "\n".join([*lines, "```", ""])
+
+
+def row_of(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def cell(result: Result, column: str) -> str:
+    """What a row has in a column."""
+    if column == "BLEU":
+        if result.failed:
+            return "failed"
+        spread = f" ± {result.deviation:.2f}" if result.deviation is not None else ""
+        return "–" if result.bleu is None else f"{result.bleu:.2f}{spread}"
+    if column == "chrF2":
+        return f"{mean(run['chrf'] for run in result.runs):.2f}" if result.runs else ""
+    if column == "parameters":
+        return f"{result.parameters / 1e6:.2f}M" if result.parameters else ""
+    if column == "updates":
+        return f"{result.updates:,}" if result.updates else ""
+    if column == "published BLEU":
+        return f"{result.published:.2f}" if result.published is not None else ""
+    if column == "published parameters":
+        return f"{result.published_parameters}M" if result.published_parameters else ""
+    return "" if result.p is None else f"{result.p:.3f}"
+
+
+def plot(table: Table, results: list[Result], path: Path) -> Path:
+    """Measured and published values over x, a line for each series."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(6, 4), layout="constrained")
+    points = [result for result in results if result.x is not None]
+    for color, series in enumerate(dict.fromkeys(result.series for result in points)):
+        line = sorted((result for result in points if result.series == series), key=lambda result: result.x)
+        label = f"{series}, " if series else ""
+        for values, style, name in (
+            ([(r.x, r.bleu, r.deviation or 0) for r in line if r.bleu is not None], "-o", "measured"),
+            ([(r.x, r.published, 0) for r in line if r.published is not None], "--s", "published"),
+        ):
+            if values:
+                x, y, error = zip(*values, strict=True)
+                fill = f"C{color}" if name == "measured" else "none"
+                axes.errorbar(
+                    x, y, error, fmt=style, color=f"C{color}", label=label + name, markerfacecolor=fill, capsize=3
+                )
+    axes.set(xlabel=table.curve, ylabel="BLEU", title=table.title, xticks=sorted({result.x for result in points}))
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(path, dpi=150)
+    pyplot.close(figure)
+    return path

@@ -1,0 +1,94 @@
+"""What fairseq-generate wrote, and sacrebleu's scores of it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.significance import PairedTest
+
+from lwc_fairseq_compat import UserError
+
+from .table import Score
+
+
+@dataclass(frozen=True)
+class Translations:
+    """The sentences of a test set, in its order."""
+
+    hypotheses: list[str]
+    references: list[list[str]]  # one list for each reference translation
+
+
+def read_generated(path: Path) -> Translations:
+    """The best hypothesis (H-) and the reference (T-) of each sentence in the output of fairseq-generate.
+
+    Raises:
+        UserError: the output is not complete.
+    """
+    kinds: dict[str, dict[int, str]] = {"H": {}, "T": {}}
+    line = ""
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            kind, dash, rest = line.partition("-")
+            if dash and kind in kinds:
+                number, *_, text = rest.rstrip("\n").split("\t")
+                kinds[kind].setdefault(int(number), text)
+    if not line.startswith("Generate ") or not kinds["H"] or kinds["H"].keys() != kinds["T"].keys():
+        raise UserError(f"{path}: not the whole output of fairseq-generate; remove it and run the row again")
+    hypotheses, references = ([kinds[kind][number] for number in sorted(kinds[kind])] for kind in "HT")
+    return Translations(hypotheses, [references])
+
+
+def read_references(paths: list[Path]) -> list[list[str]]:
+    """Reference translations from text files, a line a sentence."""
+    try:
+        return [path.read_text(encoding="utf-8").splitlines() for path in paths]
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"--references: {error}") from error
+
+
+def with_references(translations: Translations, references: list[list[str]]) -> Translations:
+    """The same hypotheses against other references."""
+    for reference in references:
+        if len(reference) != len(translations.hypotheses):
+            raise UserError(
+                f"--references: {len(reference)} lines for {len(translations.hypotheses)} translated sentences: give "
+                "files that match the test set line by line"
+            )
+    return Translations(translations.hypotheses, references)
+
+
+def bleu(options: Score) -> BLEU:
+    return BLEU(tokenize=options.tokenize, lowercase=options.lowercase, force=True)
+
+
+def score(translations: Translations, options: Score) -> dict:
+    """BLEU, its signature, chrF2, and the length of the translation over the reference's, in words."""
+    metric = bleu(options)
+    result = metric.corpus_score(translations.hypotheses, translations.references)
+    return {
+        "bleu": round(result.score, 2),
+        "signature": str(metric.get_signature()),
+        "chrf": round(CHRF().corpus_score(translations.hypotheses, translations.references).score, 2),
+        "length_ratio": round(result.ratio, 3),
+    }
+
+
+def significance(baseline: list[Translations], system: list[Translations], options: Score) -> float:
+    """p of sacrebleu's paired bootstrap test on BLEU, the median over seeds."""
+    values = []
+    for one, other in zip(baseline, system, strict=False):
+        if one.hypotheses == other.hypotheses:
+            values.append(1.0)  # sacrebleu counts differences above the observed one, of which there are none
+            continue
+        test = PairedTest(
+            [("baseline", one.hypotheses), ("system", other.hypotheses)],
+            {"BLEU": bleu(options)},
+            one.references,
+            test_type="bs",
+            n_samples=1000,
+        )
+        _, scores = test()
+        values.append(scores["BLEU"][1].p_value)
+    return median(values)

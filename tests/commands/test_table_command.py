@@ -1,0 +1,122 @@
+"""`lwc-fairseq table` and `average`, with real training on a tiny corpus."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from conftest import ROOT, run
+
+TABLE = """
+title: Two rows
+optimizer: --optimizer adam --lr 3e-3
+train: --criterion cross_entropy --max-tokens 400 --max-epoch 3
+generate: --beam 2
+average: 2
+baseline: rnnsearch
+rows:
+  - {name: rnnsearch, arch: rnnsearch, published: 34.06, train: "--embed-dim 8 --hidden-dim 8 --init-std 0.1"}
+  - {name: lwc, arch: lwc_transformer_small, published: 35.07, train: "--layers 2 --embed-dim 16 --attention-heads 2"}
+  - {name: both, path: "{rnnsearch}:{lwc}"}
+"""
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    path = tmp_path_factory.mktemp("table") / "table.yaml"
+    path.write_text(TABLE)
+    return path
+
+
+@pytest.fixture(scope="module")
+def command(table, tiny_data):
+    return ("lwc-fairseq", "table", table, "--data", tiny_data, "--train=--cpu", "--generate=--cpu", "--out")
+
+
+@pytest.fixture(scope="module")
+def finished(command, tmp_path_factory):
+    """What an undisturbed run leaves."""
+    out = tmp_path_factory.mktemp("undisturbed")
+    done = run(*command, out)
+    assert "100%" in done.stderr and "wrote" in done.stderr
+    assert "| rnnsearch |" in done.stdout and "| both |" in done.stdout
+    return out
+
+
+def rows(out: Path) -> list[dict]:
+    return json.loads((out / "table.json").read_text())["rows"]
+
+
+def test_the_table(finished):
+    assert [row["name"] for row in rows(finished)] == ["rnnsearch", "lwc", "both"]
+    assert all(row["bleu"] is not None and row["failed"] is None for row in rows(finished))
+    assert rows(finished)[1]["parameters"] > 0 and rows(finished)[1]["updates"] > 3
+
+
+def test_the_last_checkpoints_are_averaged(finished):
+    folder = finished / "lwc" / "seed1"
+    average, *parts = (
+        torch.load(folder / name)["model"] for name in ("averaged.pt", "checkpoint2.pt", "checkpoint3.pt")
+    )
+    for name, value in average.items():
+        assert torch.allclose(value, sum(part[name] for part in parts) / 2, atol=1e-7), name
+
+
+def test_average_refuses_what_does_not_belong_together(finished, tmp_path):
+    one, other = (finished / name / "seed1" / "checkpoint_last.pt" for name in ("lwc", "rnnsearch"))
+    refused = run("lwc-fairseq", "average", one, other, "--out", tmp_path / "out.pt", check=False)
+    assert refused.returncode and "its weights are not those of" in refused.stderr.strip().splitlines()[-1]
+    refused = run("lwc-fairseq", "average", one.parent, "--last", "9", "--out", tmp_path / "out.pt", check=False)
+    assert refused.returncode and "has 2 checkpoints of epochs" in refused.stderr.strip().splitlines()[-1]
+    (tmp_path / "no.pt").write_text("no")
+    refused = run("lwc-fairseq", "average", one, tmp_path / "no.pt", "--out", tmp_path / "out.pt", check=False)
+    assert refused.returncode and "no.pt: not a checkpoint of fairseq" in refused.stderr.strip().splitlines()[-1]
+    assert [path.name for path in tmp_path.iterdir()] == ["no.pt"]
+
+
+def test_printed_commands_run_as_they_stand(command, finished, tmp_path):
+    lines = run(*command, tmp_path / "by hand", "--dry-run").stdout.splitlines()
+    assert len(lines) == 7 and not (tmp_path / "by hand").exists()
+    for line in lines:
+        run("bash", "-c", line)
+    run(*command, tmp_path / "by hand", "--collect")
+    assert rows(tmp_path / "by hand") == rows(finished)
+
+
+def test_killed_in_training_it_goes_on_to_the_same_table(command, finished, tmp_path):
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    process = subprocess.Popen(
+        [str(word) for word in (*command, tmp_path)],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    log = tmp_path / "rnnsearch" / "seed1" / "train.log"
+    patience = time.monotonic() + 120
+    while not (log.exists() and "begin training epoch 2" in log.read_text()):
+        assert process.poll() is None and time.monotonic() < patience
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not (log.parent / "trained").exists()
+    run(*command, tmp_path)
+    assert rows(tmp_path) == rows(finished)
+    logs = {path: path.read_bytes() for path in tmp_path.glob("*/*/*.log")}
+    run(*command, tmp_path)
+    assert rows(tmp_path) == rows(finished)
+    assert {path: path.read_bytes() for path in tmp_path.glob("*/*/*.log")} == logs  # nothing was done twice
+
+
+def test_a_wrong_table_is_refused_in_one_line(table, tmp_path, tiny_data):
+    (tmp_path / "wrong.yaml").write_text(TABLE.replace("published: 34.06", "publshed: 34.06"))
+    refused = run("lwc-fairseq", "table", tmp_path / "wrong.yaml", "--data", tiny_data, "--out", tmp_path, check=False)
+    assert refused.returncode and "Traceback" not in refused.stderr
+    assert "row rnnsearch: publshed: Key 'publshed' not in 'Row'" in refused.stderr.strip().splitlines()[-1]

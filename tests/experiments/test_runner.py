@@ -1,0 +1,97 @@
+"""The runner, with shell commands in place of fairseq's."""
+
+import fcntl
+import shlex
+from pathlib import Path
+
+import pytest
+
+from lwc_fairseq.experiments.job import Job
+from lwc_fairseq.experiments.runner import Progress, Runner
+from lwc_fairseq.experiments.table import Row
+
+
+def bash(script: str, *words: object) -> list[str]:
+    return ["bash", "-c", script, "bash", *map(str, words)]
+
+
+def make_job(out: Path, name: str, train: str, generate: str = "echo translated", needs: tuple[str, ...] = ()) -> Job:
+    """Scripts run in the job's folder; each leaves its name in the file `ran`."""
+    folder = out / name / "seed1"
+    here = f"cd {shlex.quote(str(folder))} && echo {{}} >> ran && {{{{ {{}}; }}}}"
+    commands = [bash(here.format(step, script)) for step, script in (("train", train), ("generate", generate))]
+    return Job(Row(name=name), 1, folder, commands[0], None, commands[1], tuple(out / need / "seed1" for need in needs))
+
+
+def ran(job: Job) -> list[str]:
+    return (job.folder / "ran").read_text().split()
+
+
+def test_finished_steps_are_not_done_again(tmp_path):
+    job = make_job(tmp_path, "a", "echo learned")
+    assert Runner([None]).run([job]) == {}
+    assert job.train_log.read_text() == "learned\n" and job.generated.read_text() == "translated\n"
+    assert Runner([None]).run([job]) == {}
+    assert ran(job) == ["train", "generate"]
+
+
+@pytest.mark.parametrize(("broken", "expected"), [("train", ["train"] * 2), ("generate", ["train", "generate"])])
+def test_a_step_that_was_broken_off_is_done_again_and_no_other(tmp_path, broken, expected):
+    once = "test -e again || { touch again; echo half; exit 3; }; echo whole"
+    job = make_job(tmp_path, "a", **{"train": "true", broken: once})
+    assert set(Runner([None]).run([job])) == {job.folder}
+    assert not job.generated.exists()
+    assert Runner([None]).run([job]) == {}
+    assert ran(job) == [*expected, "generate"]
+    if broken == "generate":
+        assert job.generated.read_text() == "whole\n"  # nothing of the first try
+
+
+def test_a_failed_row_is_reported_and_the_others_run(tmp_path):
+    bad = make_job(tmp_path, "bad", "for i in {1..40}; do echo line $i; done; echo the reason >&2; exit 7")
+    after = make_job(tmp_path, "after", "true", needs=("bad",))
+    good = make_job(tmp_path, "good", "true")
+    failures = Runner([None]).run([bad, after, good])
+    assert set(failures) == {bad.folder, after.folder}
+    assert "bash ended with status 7" in failures[bad.folder] and "the reason" in failures[bad.folder]
+    assert "line 40" in failures[bad.folder] and "line 20" not in failures[bad.folder]
+    assert failures[after.folder] == "bad, which it needs, failed" and not after.folder.exists()
+    assert good.generated.exists()
+
+
+def test_other_flags_in_the_same_folder_are_refused(tmp_path):
+    Runner([None]).run([make_job(tmp_path, "a", "true", "exit 1")])
+    job = make_job(tmp_path, "a", "echo otherwise")
+    assert "was begun with other flags" in Runner([None]).run([job])[job.folder]
+    assert ran(job) == ["train", "generate"]
+
+
+def test_a_folder_that_another_process_works_in_is_left_alone(tmp_path):
+    job = make_job(tmp_path, "a", "true")
+    job.folder.mkdir(parents=True)
+    with (job.folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert "another process is at work" in Runner([None]).run([job])[job.folder]
+    assert Runner([None]).run([job]) == {}
+
+
+def test_jobs_run_side_by_side_each_on_its_device(tmp_path):
+    """Each waits for the other to have begun."""
+    here = shlex.quote(str(tmp_path))
+    wait = f"touch {here}/$CUDA_VISIBLE_DEVICES; timeout 20 bash -c 'until test -e {here}/%s; do sleep 0.1; done'"
+    jobs = [make_job(tmp_path, name, wait % other) for name, other in (("a", "8"), ("b", "7"))]
+    failures = Runner(["7", "8"]).run(jobs)
+    assert failures == {}
+
+
+def test_progress_is_read_from_the_log():
+    seen = []
+
+    class Bar:
+        advance_to = staticmethod(seen.append)
+
+    progress = Progress(["fairseq-train", "--max-update", "5", "--max-update=200", "--max-epoch", "10"], Bar())
+    progress.see('INFO | train_inner | {"epoch": 1, "update": 0.5, "num_updates": "50"}')
+    progress.see("something else")
+    progress.see('INFO | train_inner | {"epoch": 9, "update": 9.0, "num_updates": "60"}')
+    assert seen == pytest.approx([0.9 * 50 / 200, 0.9 * 0.9])

@@ -1,0 +1,129 @@
+"""Table files: what they may hold, and those of the papers."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+from fairseq import options
+
+from conftest import ROOT
+from lwc_fairseq.experiments.job import Settings
+from lwc_fairseq.experiments.table import Profile, load_profile, load_table
+
+TABLES = sorted((ROOT / "examples" / "tables").glob("*.yaml"))
+DEMO = ROOT / "examples" / "tables" / "profiles" / "demo.yaml"
+TABLE = """
+title: A table
+optimizer: --optimizer adam --lr 1e-3
+train: --max-update 5
+rows:
+  - {name: ours, arch: rnnsearch, train: "--hidden-dim 8"}
+  - {name: r2l, arch: rnnsearch, train: --reverse-target, generate: --reverse-target, hidden: true}
+  - {name: both, path: "{ours}:{ours}", generate: "--agreement-path {r2l}"}
+  - {name: theirs, published: 30.0}
+"""
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "table.yaml"
+    path.write_text(TABLE)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("published: 30.0", "publishd: 30.0"), "row theirs: publishd: Key 'publishd' not in 'Row'"),
+        (("title: A", "titel: A"), "titel: Key 'titel' not in 'Table'"),
+        (("title: A table", "paper: A"), "title is missing"),
+        (("30.0", "high"), "row theirs: published: Value 'high' of type 'str' could not be converted to Float"),
+        (('arch: rnnsearch, train: "', 'arch: rnnsaerch, train: "'), "row ours: arch rnnsaerch: no such preset"),
+        (("{r2l}", "{l2r}"), "row both: {l2r}: no row of that name is trained before it"),
+        (("name: theirs", "name: ours"), "row 'ours': names are of a-z, 0-9, _ and ., each used once"),
+        (("name: theirs", "name: a/b"), "row 'a/b': names are of a-z"),
+        (("name: both, path", "name: both, arch: abd, path"), "row both: give arch or path, not both"),
+        (("--hidden-dim 8", "--hidden-dim '8"), "No closing quotation"),
+        (("rows:", "baseline: mine\nrows:"), "baseline mine: no such row"),
+        (("title: A", "title: [A"), "not YAML"),
+        (("name: ours, ", ""), "row 1: name is missing"),
+        (("rows:", "rows: 3\nothers:"), "rows: give a list of rows"),
+    ],
+)
+def test_a_wrong_file_is_refused_by_name(table, change, message):
+    assert change[0] in TABLE
+    table.write_text(TABLE.replace(*change))
+    with pytest.raises(ValueError) as refused:
+        load_table(table)
+    assert str(refused.value).startswith(str(table)) and message in str(refused.value)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"none\.yaml: No such file"):
+        load_table(tmp_path / "none.yaml")
+
+
+def test_rows_are_chosen_with_those_that_they_need(table):
+    chosen = load_table(table, ["both"])
+    assert [(row.name, row.hidden) for row in chosen.rows] == [("ours", True), ("r2l", True), ("both", False)]
+    with pytest.raises(ValueError, match=r"--rows all: .* has no such row; it has ours, r2l, both, theirs"):
+        load_table(table, ["all"])
+
+
+def test_commands(table):
+    """Flags of the table, of the row, of the profile, of the command line; checkpoints in place of their rows."""
+    profile = Profile(train="--max-update 9", archs={"rnn*": "--embed-dim 4", "lwc*": "--layers 2"})
+    settings = Settings(load_table(table), profile, "data", Path("out dir"), train=("--cpu",), generate=("--beam", "3"))
+    ours, r2l, both = settings.jobs(1)
+    words = shlex.join(ours.train)
+    assert "--optimizer adam --lr 1e-3 --max-update 9 --hidden-dim 8 --embed-dim 4 --cpu" in words
+    assert "--seed 1" in words and "--save-dir 'out dir/ours/seed1'" in words
+    assert r2l.generate[-3:] == ["--reverse-target", "--beam", "3"]
+    assert both.train is None and both.needs == (Path("out dir/ours/seed1"), Path("out dir/r2l/seed1"))
+    own = "out dir/ours/seed1/checkpoint_best.pt"
+    assert both.generate[both.generate.index("--path") + 1] == f"{own}:{own}"
+    assert "out dir/r2l/seed1/checkpoint_best.pt" in both.generate
+
+
+def test_seeds(table):
+    settings = Settings(load_table(table), Profile(), "data", Path("out"))
+    jobs = settings.jobs(2)
+    assert [(job.row.name, job.seed) for job in jobs] == [(name, s) for s in (1, 2) for name in ("ours", "r2l", "both")]
+    assert jobs[5].needs == (Path("out/ours/seed2"), Path("out/r2l/seed2"))
+    table.write_text(TABLE.replace("--hidden-dim 8", "--seed 3"))
+    with pytest.raises(ValueError, match="--seeds 2: the rows ours have a --seed of their own"):
+        Settings(load_table(table), Profile(), "data", Path("out")).jobs(2)
+
+
+class TestPapers:
+    @pytest.mark.parametrize("profile", [None, DEMO], ids=["paper", "demo"])
+    @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
+    def test_fairseq_knows_every_flag(self, path, profile):
+        """The first and the last row of each preset, as fairseq-train and fairseq-generate parse them."""
+        settings = Settings(load_table(path), load_profile(profile), "data", Path("out"))
+        rows = {}
+        for job in settings.jobs(1):
+            rows.setdefault(job.row.arch, []).append(job)
+        for job in {id(job): job for jobs in rows.values() for job in (jobs[0], jobs[-1])}.values():
+            if job.train:
+                options.parse_args_and_arch(options.get_training_parser(), job.train[1:])
+            options.parse_args_and_arch(options.get_generation_parser(), job.generate[1:])
+
+    def test_all_tables_are_there(self):
+        names = " ".join(path.stem for path in TABLES)
+        for wanted in ("lwc_table1_", "lwc_table2_", "lwc_table3", "lwc_table4", "deepatt_table1", "deepatt_table5"):
+            assert wanted in names
+        for wanted in (
+            "deepatt_table6",
+            "deepatt_table7",
+            "deepatt_figure3",
+            "abd_table2",
+            "abd_table4",
+            "abd_figure2",
+        ):
+            assert wanted in names
+
+    def test_published_values_say_where_they_stand(self):
+        for path in TABLES:
+            for row in load_table(path).rows:
+                assert row.published is None or row.source, (path.name, row.name)
