@@ -1,4 +1,4 @@
-"""The command `lwc-fairseq`: tables of runs, and averaged checkpoints."""
+"""The command `lwc-fairseq`: tables of runs, averaged checkpoints, word alignments."""
 
 import argparse
 import logging
@@ -10,6 +10,8 @@ from pathlib import Path
 import lwc_fairseq  # noqa: F401  (registers the models)
 from lwc_fairseq_compat import UserError
 
+from .analysis.alignment import Gold, error_rate, links, pharaoh, read_alignments
+from .analysis.attention import Forced, force
 from .experiments import results, runner
 from .experiments.average import average_checkpoints, newest_epochs
 from .experiments.job import Settings
@@ -22,6 +24,8 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add_table(commands)
     add_average(commands)
+    add_align(commands)
+    add_aer(commands)
     return top
 
 
@@ -43,6 +47,8 @@ def add_table(commands) -> None:
     table.add_argument(
         "--references", nargs="+", type=Path, default=[], metavar="FILE", help="score against these, line by line"
     )
+    table.add_argument("--gold", type=Path, metavar="FILE", help="alignments of the test set, for tables of AER")
+    add_first(table)
     table.add_argument(
         "--parallel", type=positive, metavar="N", help="runs side by side (default: one for each GPU, or one)"
     )
@@ -62,6 +68,48 @@ def add_average(commands) -> None:
     average.add_argument("--last", type=positive, metavar="N", help="take the last N epochs' checkpoints of the folder")
     average.add_argument("--out", required=True, type=Path, metavar="FILE")
     average.set_defaults(call=average_command)
+
+
+def add_align(commands) -> None:
+    align = commands.add_parser(
+        "align",
+        help="word alignments from attention",
+        description="Force a model to translate a test set as its references do, and link each target word to the "
+        "source word that it attends to most: a line a sentence, links i-j of source and target words, from 0. "
+        "Sub-words (@@) count as words.",
+    )
+    align.add_argument("checkpoint", help="a model of this plugin, or fairseq's Transformer")
+    align.add_argument("--data", required=True, help="a folder that fairseq-preprocess wrote")
+    align.add_argument("--subset", default="test", help="which part of it (default: test)")
+    align.add_argument("--layer", type=number_or_all, default="all", metavar="K", help="from 0, or all: their mean")
+    align.add_argument("--head", type=number_or_all, default="all", metavar="H", help="from 0, or all: their mean")
+    align.add_argument("--out", type=Path, metavar="FILE", help="default: standard output")
+    align.add_argument("--gold", type=Path, metavar="FILE", help="print the error rate of every layer instead")
+    add_first(align)
+    align.set_defaults(call=align_command)
+
+
+def add_aer(commands) -> None:
+    aer = commands.add_parser(
+        "aer",
+        help="alignment error rate",
+        description="Alignment error rate, precision and recall of links against gold links: i-j sure, ipj and i?j "
+        "possible; sums over all sentences.",
+    )
+    aer.add_argument("hypothesis", type=Path, metavar="HYP", help="links i-j, from 0, a line a sentence")
+    aer.add_argument("gold", type=Path, metavar="GOLD")
+    add_first(aer)
+    aer.set_defaults(call=aer_command)
+
+
+def add_first(command) -> None:
+    command.add_argument(
+        "--gold-first", type=int, choices=(0, 1), default=0, help="number of the first word in GOLD (default: 0)"
+    )
+
+
+def number_or_all(text: str) -> int | None:
+    return None if text == "all" else int(text)
 
 
 def positive(text: str) -> int:
@@ -85,11 +133,15 @@ def make_table(args: argparse.Namespace) -> int:
     if args.dry_run:
         print("\n".join(line for job in jobs for line in job.shell_lines()))
         return 0
+    if (settings.table.metric == "aer") != bool(args.gold):
+        needs = "needs --gold, the alignments of the test set" if not args.gold else "has no use for --gold"
+        raise UserError(f"{args.table} {needs}")
     references = read_references(args.references)
+    gold = read_alignments(args.gold, args.gold_first) if args.gold else None
     runner.check_out(args.out)
     failures = {} if args.collect else runner.Runner(runner.devices(args.parallel)).run(jobs)
     runner.announce(failures)
-    found = results.collect(settings, jobs, failures, references)
+    found = results.collect(settings, jobs, failures, references, gold)
     written = results.write(settings, found, args.seeds)
     print(written[0].read_text(encoding="utf-8"))
     print("wrote " + ", ".join(map(str, written)), file=sys.stderr)
@@ -104,6 +156,37 @@ def average_command(args: argparse.Namespace) -> int:
         paths = newest_epochs(paths[0], args.last)
     average_checkpoints(paths, args.out)
     print(f"wrote {args.out}, the mean of {', '.join(map(str, paths))}")
+    return 0
+
+
+def align_command(args: argparse.Namespace) -> int:
+    gold = read_alignments(args.gold, args.gold_first) if args.gold else None
+    sentences = sorted(force(args.checkpoint, args.data, args.subset), key=lambda sentence: sentence.number)
+    if gold is not None:
+        print_error_rates(sentences, gold)
+        return 0
+    lines = [pharaoh(links(sentence, args.layer, args.head)) for sentence in sentences]
+    text = "".join(line + "\n" for line in lines)
+    if args.out is None:
+        sys.stdout.write(text)
+    else:
+        args.out.write_text(text, encoding="utf-8")
+    return 0
+
+
+def print_error_rates(sentences: list[Forced], gold: list[Gold]) -> None:
+    """A table of layers, and of the mean of their weights."""
+    layers = range(len(sentences[0].attentions))
+    print("| layer | AER | precision | recall |\n|---|---|---|---|")
+    for name, layer in [*((str(layer), layer) for layer in layers), ("all", None)]:
+        rate = error_rate([set(links(sentence, layer, None)) for sentence in sentences], gold)
+        print(f"| {name} | {100 * rate.aer:.2f} | {100 * rate.precision:.2f} | {100 * rate.recall:.2f} |")
+
+
+def aer_command(args: argparse.Namespace) -> int:
+    found = [alignment.sure for alignment in read_alignments(args.hypothesis)]
+    rate = error_rate(found, read_alignments(args.gold, args.gold_first))
+    print(f"AER {100 * rate.aer:.2f}, precision {100 * rate.precision:.2f}, recall {100 * rate.recall:.2f}")
     return 0
 
 

@@ -21,10 +21,8 @@ shift $(($# < 3 ? $# : 3))
 case $model in
   lwc) architecture=(--arch lwc_transformer_small) ;;
   transformer)
-    # fairseq's own Transformer, 6 + 6 layers of the same sizes: as many layer weights as 14 shared ones
-    architecture=(--arch transformer --encoder-layers 6 --decoder-layers 6 --share-all-embeddings
-      --encoder-embed-dim 256 --encoder-ffn-embed-dim 1024 --encoder-attention-heads 4 --encoder-normalize-before
-      --decoder-embed-dim 256 --decoder-ffn-embed-dim 1024 --decoder-attention-heads 4 --decoder-normalize-before)
+    # fairseq's own, 6 + 6 layers of the same sizes: as many layer weights as 14 shared ones
+    architecture=(--arch transformer_small)
     ;;
   deepatt | udeepatt | vdeepatt | wideatt | deepnmt | rnnsearch | mheadnmt)
     architecture=(--arch "$model" --embed-dim 128 --hidden-dim 128 --init-std 0.1 --clip-norm 5)

@@ -23,7 +23,7 @@ class Job:
     folder: Path
     train: Command | None
     average: Command | None
-    generate: Command
+    generate: Command | None  # of a row that others need, and that is not shown: none
     needs: tuple[Path, ...]  # folders of the jobs whose checkpoints it takes
 
     @property
@@ -33,6 +33,13 @@ class Job:
     @property
     def trained(self) -> Path:
         return self.folder / "trained"
+
+    @property
+    def done(self) -> bool:
+        """Whether the last step is."""
+        if self.generate:
+            return self.generated.exists()
+        return (self.averaged if self.average else self.trained).exists()
 
     @property
     def averaged(self) -> Path:
@@ -58,6 +65,8 @@ class Job:
             yield f"mkdir -p {q['folder']} && {train} >> {q['train_log']} 2>&1 && touch {q['trained']}"
         if self.average:
             yield shlex.join(self.average)
+        if not self.generate:
+            return
         making = shlex.quote(f"{self.generated}.making")
         yield (
             f"mkdir -p {q['folder']} && {shlex.join(self.generate)} > {making} 2> {shlex.quote(str(self.generate_log))}"
@@ -112,9 +121,12 @@ class Settings:
             folder=folder,
             train=self.train_command(row, seed) if row.arch else None,
             average=average,
-            generate=self.generate_command(row, seed),
+            generate=self.generate_command(row, seed) if self.is_scored(row) else None,
             needs=tuple(self.folder(need, seed) for need in row.needs()),
         )
+
+    def is_scored(self, row: Row) -> bool:
+        return row.runs and (not row.hidden or row.name == self.table.baseline)
 
     def train_command(self, row: Row, seed: int) -> Command:
         table, profile = self.table, self.profile
@@ -135,6 +147,8 @@ class Settings:
             (path,) = self.fill(row.path, seed)
         else:
             path = self.checkpoint(row.name, seed)
+        if self.table.metric == "aer":
+            return ["lwc-fairseq", "align", path, "--data", self.data, *self.fill(row.generate, seed), *self.generate]
         return [
             *("fairseq-generate", self.data, *self.common(), "--path", path),
             *shlex.split(first(self.profile.generate, self.table.generate)),

@@ -13,6 +13,7 @@ from statistics import mean, stdev
 import torch
 from sacrebleu import __version__ as sacrebleu_version
 
+from ..analysis.alignment import Gold, error_rate, read_alignments
 from .job import Job, Settings
 from .score import Translations, read_generated, score, significance, with_references
 from .table import Row, Score, Table
@@ -25,7 +26,7 @@ class Result:
     name: str
     label: str
     runs: list[dict]  # one for each seed, score() and seed
-    bleu: float | None = None  # the mean
+    value: float | None = None  # the mean: BLEU, or AER in per cent
     deviation: float | None = None  # the standard deviation, of two runs or more
     p: float | None = None  # against the baseline
     parameters: int | None = None
@@ -39,48 +40,72 @@ class Result:
 
 
 def collect(
-    settings: Settings, jobs: list[Job], failures: dict[Path, str], references: list[list[str]]
+    settings: Settings,
+    jobs: list[Job],
+    failures: dict[Path, str],
+    references: list[list[str]] | None = None,
+    gold: list[Gold] | None = None,
 ) -> list[Result]:
     """The results of all rows that are shown."""
-    options = settings.profile.score or settings.table.score
-    translations = {}
-    for job in jobs:
-        if job.generated.exists() and not (job.row.hidden and job.row.name != settings.table.baseline):
-            found = read_generated(job.generated)
-            translations[job.folder] = with_references(found, references) if references else found
+    done = [job for job in jobs if job.generate and job.generated.exists()]
+    if settings.table.metric == "aer":
+        scores = {job.folder: alignment_score(job.generated, gold or []) for job in done}
+        tests: dict[str, float] = {}
+    else:
+        options = settings.profile.score or settings.table.score
+        translations = {job.folder: read_translations(job.generated, references) for job in done}
+        scores = {folder: score(found, options) for folder, found in translations.items()}
+        tests = against_baseline(settings.table, done, translations, options)
     by_row = {row.name: [job for job in jobs if job.row.name == row.name] for row in settings.table.rows}
-    baseline = [
-        translations[job.folder] for job in by_row.get(settings.table.baseline, []) if job.folder in translations
-    ]
     return [
-        summarise(row, by_row[row.name], translations, baseline, failures, options, settings.table)
+        summarise(row, by_row[row.name], scores, tests.get(row.name), failures)
         for row in settings.table.rows
         if not row.hidden
     ]
 
 
+def read_translations(path: Path, references: list[list[str]] | None) -> Translations:
+    found = read_generated(path)
+    return with_references(found, references) if references else found
+
+
+def against_baseline(
+    table: Table, jobs: list[Job], translations: dict[Path, Translations], options: Score
+) -> dict[str, float]:
+    """p of the rows that are not the baseline, by name, over the seeds that both have."""
+    systems: dict[str, dict[int, Translations]] = {}
+    for job in jobs:
+        systems.setdefault(job.row.name, {})[job.seed] = translations[job.folder]
+    baseline = systems.pop(table.baseline, {})
+    tests = {}
+    for name, system in systems.items():
+        seeds = [seed for seed in system if seed in baseline]
+        if seeds:
+            pairs = [baseline[seed] for seed in seeds], [system[seed] for seed in seeds]
+            tests[name] = significance(*pairs, options)
+    return tests
+
+
+def alignment_score(path: Path, gold: list[Gold]) -> dict:
+    """AER and its parts in per cent."""
+    rate = error_rate([alignment.sure for alignment in read_alignments(path)], gold)
+    return {name: round(100 * value, 2) for name, value in asdict(rate).items()}
+
+
 def summarise(
-    row: Row,
-    jobs: list[Job],
-    translations: dict[Path, Translations],
-    baseline: list[Translations],
-    failures: dict[Path, str],
-    options: Score,
-    table: Table,
+    row: Row, jobs: list[Job], scores: dict[Path, dict], p: float | None, failures: dict[Path, str]
 ) -> Result:
     """One row over its seeds."""
-    done = [job for job in jobs if job.folder in translations]
-    runs = [{"seed": job.seed, **score(translations[job.folder], options)} for job in done]
-    result = Result(row.name, row.title, runs, published=row.published, published_parameters=row.parameters)
+    done = [job for job in jobs if job.folder in scores]
+    runs = [{"seed": job.seed, **scores[job.folder]} for job in done]
+    result = Result(row.name, row.title, runs, p=p, published=row.published, published_parameters=row.parameters)
     result.source, result.x, result.series = row.source, row.x, row.series
     result.failed = next((failures[job.folder] for job in jobs if job.folder in failures), None)
     if runs:
-        values = [run["bleu"] for run in runs]
-        result.bleu = round(mean(values), 2)
+        values = [run.get("bleu", run.get("aer")) for run in runs]
+        result.value = round(mean(values), 2)
         result.deviation = round(stdev(values), 2) if len(values) > 1 else None
         result.parameters, result.updates = trained(done[0].train_log)
-        if baseline and row.name != table.baseline:
-            result.p = significance(baseline, [translations[job.folder] for job in done], options)
     return result
 
 
@@ -88,7 +113,7 @@ def trained(log: Path) -> tuple[int | None, int | None]:
     """Parameters and updates that a training logged."""
     text = log.read_text(errors="replace") if log.exists() else ""
     parameters = re.search(r"num\. shared model params: ([\d,]+)", text)
-    updates = re.findall(r'num_updates": "(\d+)"', text)
+    updates = re.findall(r'num_updates(?:": "|=)(\d+)', text)  # with --log-format json, simple
     return parameters and int(parameters[1].replace(",", "")), int(updates[-1]) if updates else None
 
 
@@ -109,6 +134,7 @@ def surroundings(settings: Settings, seeds: int) -> dict:
     table, profile = settings.table, settings.profile
     return {
         "title": table.title,
+        "metric": table.metric.upper(),
         "paper": table.paper,
         "published_on": table.data,
         "date": date.today().isoformat(),
@@ -144,17 +170,17 @@ def hardware() -> str:
 def markdown(settings: Settings, results: list[Result], about: dict) -> str:
     """The table as a page."""
     table = settings.table
-    columns = ["BLEU"]
+    metric = about["metric"]
+    columns = [metric]
     if table.baseline and any(result.p is not None for result in results):
         columns.append(f"p, against {table.row(table.baseline).title}")
-    columns += ["chrF2", "parameters", "updates", "published BLEU"]
+    columns += [*(["chrF2"] if metric == "BLEU" else []), "parameters", "updates", f"published {metric}"]
     if any(result.published_parameters for result in results):
         columns.append("published parameters")
     lines = [f"# {table.title}", "", f"{table.paper}. Published values: {table.data or 'see the paper'}.", ""]
     lines += [row_of(["", *columns]), row_of(["---"] * (len(columns) + 1))]
     lines += [row_of([result.label, *(cell(result, column) for column in columns)]) for result in results]
-    signature = next((run["signature"] for result in results for run in result.runs), "nothing measured")
-    lines += ["", f"BLEU: sacrebleu, `{signature}`; mean ± standard deviation of {about['seeds']} seed(s)."]
+    lines += ["", f"{about['metric']}: {how(results)}; mean ± standard deviation of {about['seeds']} seed(s)."]
     if "p, against" in " ".join(columns):
         lines.append("p: sacrebleu's paired bootstrap, 1,000 samples, the median over seeds.")
     lines += ["", f"{about['date']}, {about['hardware']}, {about['versions']}.", "", "```", about["command"], "```"]
@@ -165,27 +191,33 @@ def markdown(settings: Settings, results: list[Result], about: dict) -> str:
     return "\n".join([*lines, "```", ""])
 
 
+def how(results: list[Result]) -> str:
+    """What was computed, exactly."""
+    run = next((run for result in results for run in result.runs), {})
+    return f"sacrebleu, `{run['signature']}`" if "signature" in run else "in per cent, lower is better"
+
+
 def row_of(cells: list[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
 def cell(result: Result, column: str) -> str:
     """What a row has in a column."""
-    if column == "BLEU":
+    if column in ("BLEU", "AER"):
         if result.failed:
             return "failed"
         spread = f" ± {result.deviation:.2f}" if result.deviation is not None else ""
-        return "–" if result.bleu is None else f"{result.bleu:.2f}{spread}"
+        return "–" if result.value is None else f"{result.value:.2f}{spread}"
     if column == "chrF2":
         return f"{mean(run['chrf'] for run in result.runs):.2f}" if result.runs else ""
     if column == "parameters":
         return f"{result.parameters / 1e6:.2f}M" if result.parameters else ""
     if column == "updates":
         return f"{result.updates:,}" if result.updates else ""
-    if column == "published BLEU":
-        return f"{result.published:.2f}" if result.published is not None else ""
     if column == "published parameters":
         return f"{result.published_parameters}M" if result.published_parameters else ""
+    if column.startswith("published"):
+        return f"{result.published:.2f}" if result.published is not None else ""
     return "" if result.p is None else f"{result.p:.3f}"
 
 
@@ -202,7 +234,7 @@ def plot(table: Table, results: list[Result], path: Path) -> Path:
         line = sorted((result for result in points if result.series == series), key=lambda result: result.x)
         label = f"{series}, " if series else ""
         for values, style, name in (
-            ([(r.x, r.bleu, r.deviation or 0) for r in line if r.bleu is not None], "-o", "measured"),
+            ([(r.x, r.value, r.deviation or 0) for r in line if r.value is not None], "-o", "measured"),
             ([(r.x, r.published, 0) for r in line if r.published is not None], "--s", "published"),
         ):
             if values:
@@ -211,7 +243,8 @@ def plot(table: Table, results: list[Result], path: Path) -> Path:
                 axes.errorbar(
                     x, y, error, fmt=style, color=f"C{color}", label=label + name, markerfacecolor=fill, capsize=3
                 )
-    axes.set(xlabel=table.curve, ylabel="BLEU", title=table.title, xticks=sorted({result.x for result in points}))
+    axes.set(xlabel=table.curve, ylabel=table.metric.upper(), title=table.title)
+    axes.set_xticks(sorted({result.x for result in points}))
     axes.grid(alpha=0.3)
     axes.legend()
     figure.savefig(path, dpi=150)

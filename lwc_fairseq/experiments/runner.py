@@ -69,7 +69,7 @@ class Runner:
         slot = self.free.get()
         try:
             with bars.job(slot, job) as bar:
-                if job.generated.exists():
+                if job.done:
                     return
                 with locked(job.folder) as lock:
                     self._steps(job, self.devices[slot], lock, bar)
@@ -86,6 +86,8 @@ class Runner:
             log_path = job.folder / "average.log"
             with log_path.open("w") as log:
                 self._call(job.average, device, lock, log, log_path)
+        if not job.generate:
+            return
         bar.advance_to(TRAINING_SHARE)
         making = job.generated.with_name(job.generated.name + ".making")
         with making.open("w") as out, job.generate_log.open("w") as log:

@@ -70,6 +70,7 @@ class Table:
     train: str = ""
     generate: str = ""
     average: int = 0  # epochs whose checkpoints are averaged
+    metric: str = "bleu"  # or "aer": word alignments against a gold file, with flags of `lwc-fairseq align`
     score: Score = field(default_factory=Score)
     baseline: str | None = None  # the row that the others are tested against
     curve: str | None = None  # label of the x axis
@@ -167,6 +168,8 @@ def check(path: Path, table: Table) -> None:
         for flags in (row.train, row.generate, row.optimizer or "", row.path or ""):
             split(path, row.name, flags)
         seen.add(row.name)
+    if table.metric not in ("bleu", "aer"):
+        raise UserError(f"{path}: metric {table.metric}: choose bleu or aer")
     if table.baseline is not None and table.baseline not in seen:
         raise UserError(f"{path}: baseline {table.baseline}: no such row")
     for flags in (table.optimizer, table.train, table.generate):

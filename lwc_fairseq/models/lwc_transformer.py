@@ -249,8 +249,9 @@ class LWCDecoder(FairseqIncrementalDecoder):
             incremental_state: fairseq's; remembers the first t tokens.
 
         Returns:
-            Logits (R, m, V); "attn": [(R, m, N)] the alignment layer's attention to the source, averaged over heads,
-            or [None] where generation did not ask for it.
+            Logits (R, m, V); "attn": [(R, m, N)] the alignment layer's attention to the source, averaged over heads;
+            "attentions": each layer's to source and target, (R, m, H, N + t + m), or with --separate-attention to the
+            source alone. [None] and none where generation did not ask for them.
         """
         cache = self._cache(incremental_state, prev_output_tokens, encoder_out)
         past, new_tokens = cache.length, prev_output_tokens[:, cache.length :]
@@ -264,8 +265,10 @@ class LWCDecoder(FairseqIncrementalDecoder):
         x = self.stack(new_tokens, torch.ones_like(new_tokens), positions, attentions.__getitem__)
         cache.advance(new_tokens.size(1))
 
-        attention = self._source_attention(attentions[self.alignment_layer], encoder_out) if self.need_attn else None
-        return self.output_layer(x), {"attn": [attention], "inner_states": None}
+        weights = [attention.weights for attention in attentions] if self.need_attn else []
+        width = encoder_out.padding_mask.size(1)
+        alignment = weights[self.alignment_layer][..., :width].mean(2) if weights else None
+        return self.output_layer(x), {"attn": [alignment], "attentions": weights, "inner_states": None}
 
     def _cache(self, incremental_state: dict | None, rows: Tensor, encoder_out: SourceCache) -> TargetCache:
         cache = get_incremental_state(self, incremental_state, "target")
@@ -274,10 +277,6 @@ class LWCDecoder(FairseqIncrementalDecoder):
             cache = TargetCache(len(self.stack.layers), rows.size(0), heads, head_dim, like=encoder_out.keys[0])
             set_incremental_state(self, incremental_state, "target", cache)
         return cache
-
-    @staticmethod
-    def _source_attention(attention: StepAttention | StepSeparateAttention, encoder_out: SourceCache) -> Tensor:
-        return attention.weights[..., : encoder_out.padding_mask.size(1)].mean(2)
 
     def output_layer(self, features: Tensor) -> Tensor:
         """States (..., d) to logits (..., V), through the input embedding."""

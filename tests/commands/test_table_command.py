@@ -55,7 +55,7 @@ def rows(out: Path) -> list[dict]:
 
 def test_the_table(finished):
     assert [row["name"] for row in rows(finished)] == ["rnnsearch", "lwc", "both"]
-    assert all(row["bleu"] is not None and row["failed"] is None for row in rows(finished))
+    assert all(row["value"] is not None and row["failed"] is None for row in rows(finished))
     assert rows(finished)[1]["parameters"] > 0 and rows(finished)[1]["updates"] > 3
 
 

@@ -1,34 +1,45 @@
-"""The recipe of examples/abd, on a tiny corpus."""
+"""The recipe of examples/abd, and the tables of its paper, on a tiny corpus."""
+
+import json
 
 import torch
 
 from conftest import ROOT, run
 
 RECIPE = ROOT / "examples" / "abd"
+TABLES = ROOT / "examples" / "tables"
 SMALL = ("--embed-dim", "8", "--hidden-dim", "8", "--init-std", "0.1", "--max-update", "1", "--cpu")
 
 
+def make_table(name, data, out, *flags):
+    """One update a row; the rows of the table as measured."""
+    profile, train = TABLES / "profiles" / "demo.yaml", f"--train={' '.join(SMALL)}"
+    run("lwc-fairseq", "table", TABLES / name, "--data", data, "--out", out, "--profile", profile, train, *flags)
+    return json.loads((out / "table.json").read_text())["rows"]
+
+
 def test_every_row_of_table_2(tiny_data, tmp_path):
-    printed = run("bash", RECIPE / "table2.sh", tiny_data, tmp_path, *SMALL).stdout
-    table = (tmp_path / "table2.md").read_text()
-    rows = [line.split("|")[1].strip() for line in table.splitlines()[2:]]
-    assert rows == ["RNNSearch", "RNNSearch(R2L)", "ATNMT", "nsc_rt", "nsc_hs", "abd", "rr"]
-    assert all(float(line.split("|")[2]) >= 0 for line in table.splitlines()[2:])
-    assert "table2.md" in printed
-    again = run("bash", RECIPE / "table2.sh", tiny_data, tmp_path, *SMALL)
-    assert "training" not in again.stderr and (tmp_path / "table2.md").read_text() == table
+    rows = make_table("abd_table2.yaml", tiny_data, tmp_path)
+    measured = [row["name"] for row in rows if row["value"] is not None]
+    assert measured == ["rnnsearch", "r2l", "atnmt", "nsc_rt", "nsc_hs", "abd_rr", "abd"]
+    saved = torch.load(tmp_path / "nsc_hs" / "seed1" / "checkpoint_best.pt")["cfg"]["model"]
+    assert saved["reverse_model"] == str(tmp_path / "r2l" / "seed1" / "checkpoint_best.pt")
 
 
-def test_sweep_of_lambda_from_a_right_to_left_model(tiny_data, tmp_path):
-    r2l, out = tmp_path / "right to left", tmp_path / "sweep of λ"
+def test_sweep_of_lambda(tiny_data, tmp_path):
+    rows = make_table("abd_figure2.yaml", tiny_data, tmp_path, "--rows", "lambda_0.5", "lambda_1.0")
+    assert [row["x"] for row in rows] == [0.5, 1.0] and (tmp_path / "table.png").exists()
+    for name, weight in (("lambda_0.5", 0.5), ("lambda_1.0", 1.0)):
+        saved = torch.load(tmp_path / name / "seed1" / "checkpoint_best.pt")["cfg"]
+        assert saved["criterion"]["forward_weight"] == weight
+
+
+def test_a_row_by_hand_from_a_right_to_left_model(tiny_data, tmp_path):
+    r2l, out = tmp_path / "right to left", tmp_path / "abd"
     run("bash", RECIPE / "train.sh", "r2l", tiny_data, r2l, *SMALL)
-    start = {"R2L": str(r2l / "checkpoint_last.pt"), "WEIGHTS": "0.5 1.0"}
-    run("bash", RECIPE / "sweep.sh", tiny_data, out, *SMALL, **start)
-    assert [line.split("|")[1].strip() for line in (out / "sweep.md").read_text().splitlines()[2:]] == ["0.5", "1.0"]
-    for weight in ("0.5", "1.0"):
-        saved = torch.load(out / weight / "checkpoint_last.pt")["cfg"]
-        assert saved["criterion"]["forward_weight"] == float(weight)
-        assert saved["model"]["init_backward_from"] == start["R2L"]
+    start = str(r2l / "checkpoint_last.pt")
+    run("bash", RECIPE / "train.sh", "abd", tiny_data, out, *SMALL, R2L=start)
+    assert torch.load(out / "checkpoint_last.pt")["cfg"]["model"]["init_backward_from"] == start
 
 
 def test_unknown_row_is_named(tiny_data, tmp_path):

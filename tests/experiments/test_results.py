@@ -89,7 +89,7 @@ def test_a_table_of_two_seeds(tmp_path):
     results = {result.name: result for result in collect(settings, jobs, failures, [])}
     assert list(results) == ["base", "failed", "ours", "theirs"]
     values = [score(Translations(worse(words), [REFERENCES]), Score())["bleu"] for words in ("x here", "old cat")]
-    assert results["ours"].bleu == pytest.approx(sum(values) / 2, abs=0.006)
+    assert results["ours"].value == pytest.approx(sum(values) / 2, abs=0.006)
     assert results["ours"].deviation == pytest.approx(abs(values[0] - values[1]) / 2**0.5, abs=0.006)
     assert results["base"].p is None and 0 <= results["ours"].p <= 1
 
@@ -97,7 +97,7 @@ def test_a_table_of_two_seeds(tmp_path):
     assert [path.name for path in written] == ["table.md", "table.json", "table.png"]
     assert Path(written[2]).read_bytes().startswith(b"\x89PNG")
     page = written[0].read_text()
-    assert f"| ours | {results['ours'].bleu:.2f} ± {results['ours'].deviation:.2f} |" in page
+    assert f"| ours | {results['ours'].value:.2f} ± {results['ours'].deviation:.2f} |" in page
     assert "19.07M | 70 | 35.07 | 19.07M |" in page and "| failed | failed |" in page and "| Theirs | – |" in page
     assert "p, against Base" in page
     assert [row["published"] for row in json.loads(written[1].read_text())["rows"]] == [None, None, 35.07, 30.0]

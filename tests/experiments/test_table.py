@@ -7,6 +7,7 @@ import pytest
 from fairseq import options
 
 from conftest import ROOT
+from lwc_fairseq.cli import parser
 from lwc_fairseq.experiments.job import Settings
 from lwc_fairseq.experiments.table import Profile, load_profile, load_table
 
@@ -74,6 +75,7 @@ def test_commands(table):
     """Flags of the table, of the row, of the profile, of the command line; checkpoints in place of their rows."""
     profile = Profile(train="--max-update 9", archs={"rnn*": "--embed-dim 4", "lwc*": "--layers 2"})
     settings = Settings(load_table(table), profile, "data", Path("out dir"), train=("--cpu",), generate=("--beam", "3"))
+    settings.table.row("r2l").hidden = False
     ours, r2l, both = settings.jobs(1)
     words = shlex.join(ours.train)
     assert "--optimizer adam --lr 1e-3 --max-update 9 --hidden-dim 8 --embed-dim 4 --cpu" in words
@@ -83,6 +85,12 @@ def test_commands(table):
     own = "out dir/ours/seed1/checkpoint_best.pt"
     assert both.generate[both.generate.index("--path") + 1] == f"{own}:{own}"
     assert "out dir/r2l/seed1/checkpoint_best.pt" in both.generate
+
+
+def test_a_row_that_others_need_is_trained_alone(table):
+    _, r2l, both = Settings(load_table(table), Profile(), "data", Path("out")).jobs(1)
+    assert r2l.train and r2l.generate is None and len(list(r2l.shell_lines())) == 1
+    assert both.generate and len(list(both.shell_lines())) == 1
 
 
 def test_seeds(table):
@@ -98,8 +106,8 @@ def test_seeds(table):
 class TestPapers:
     @pytest.mark.parametrize("profile", [None, DEMO], ids=["paper", "demo"])
     @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
-    def test_fairseq_knows_every_flag(self, path, profile):
-        """The first and the last row of each preset, as fairseq-train and fairseq-generate parse them."""
+    def test_every_flag_is_known(self, path, profile):
+        """Those of the first and the last row of each preset, to the commands that they are for."""
         settings = Settings(load_table(path), load_profile(profile), "data", Path("out"))
         rows = {}
         for job in settings.jobs(1):
@@ -107,7 +115,10 @@ class TestPapers:
         for job in {id(job): job for jobs in rows.values() for job in (jobs[0], jobs[-1])}.values():
             if job.train:
                 options.parse_args_and_arch(options.get_training_parser(), job.train[1:])
-            options.parse_args_and_arch(options.get_generation_parser(), job.generate[1:])
+            if job.generate and job.generate[0] == "fairseq-generate":
+                options.parse_args_and_arch(options.get_generation_parser(), job.generate[1:])
+            elif job.generate:
+                parser().parse_args(job.generate[1:])
 
     def test_all_tables_are_there(self):
         names = " ".join(path.stem for path in TABLES)

@@ -1,0 +1,64 @@
+"""Attention weights of every family, as the model itself computes them."""
+
+import argparse
+from types import SimpleNamespace
+
+import pytest
+import torch
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
+
+from conftest import PAD, make_abd, make_deepatt, make_dictionary, make_lwc, random_batch
+from lwc_fairseq.analysis.attention import source_attentions
+
+
+def make_transformer():
+    sizes = {"encoder_embed_dim": 16, "encoder_ffn_embed_dim": 16, "encoder_layers": 2, "decoder_layers": 2}
+    args = argparse.Namespace(**sizes)
+    ARCH_CONFIG_REGISTRY["transformer_small"](args)
+    task = SimpleNamespace(source_dictionary=make_dictionary(17), target_dictionary=make_dictionary(17))
+    return ARCH_MODEL_REGISTRY["transformer_small"].build_model(args, task).eval()
+
+
+MODELS = {  # with how many layers and heads look at the source; whether a softmax sees the source alone
+    "lwc": (make_lwc, 3, 2, False),
+    "separate": (lambda: make_lwc(separate_attention=True), 3, 2, True),
+    "deepatt": (make_deepatt, 3, 1, True),
+    "vdeepatt": (lambda: make_deepatt("vdeepatt"), 3, 1, True),
+    "mheadnmt": (lambda: make_deepatt("mheadnmt"), 1, 1, True),
+    "abd": (make_abd, 1, 1, True),
+    "transformer": (make_transformer, 2, 4, True),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_layer_and_head(name):
+    make, layers, heads, alone = MODELS[name]
+    model = make()
+    src, prev = random_batch([(4, 3), (2, 6)], types=15)
+    found = source_attentions(model, src, prev)
+    assert [weights.shape for weights in found] == [(2, heads, 6, 4)] * layers
+    for weights in found:
+        real = weights.transpose(1, 2)[prev.ne(PAD)]
+        totals = real.sum(-1)
+        assert torch.allclose(totals, torch.ones_like(totals)) if alone else bool((totals < 1).all())
+        assert not weights[src.eq(PAD)[:, None, None].expand_as(weights)].any()
+
+
+@pytest.mark.parametrize("name", ["deepatt", "lwc", "transformer"])
+def test_mean_over_heads_is_what_the_model_calls_its_attention(name):
+    make, *_ = MODELS[name]
+    model = make()
+    src, prev = random_batch([(4, 3), (2, 6)], types=15)
+    _, extra = model.decoder(prev, model.encoder(src))
+    expected = extra["attn"][0]
+    layer = {"deepatt": 1}.get(name, -1)
+    assert torch.allclose(source_attentions(model, src, prev)[layer].mean(1), expected.to(src.device), atol=1e-6)
+
+
+def test_hooks_are_taken_off_again():
+    model = make_transformer()
+    src, prev = random_batch([(4, 3)], types=15)
+    before = model(src, None, prev)[0]
+    source_attentions(model, src, prev)
+    assert torch.equal(model(src, None, prev)[0], before)
+    assert not any(layer.encoder_attn._forward_hooks for layer in model.decoder.layers)

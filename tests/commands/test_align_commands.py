@@ -1,0 +1,77 @@
+"""`lwc-fairseq align`, `aer`, and a table of alignment error rates, on a tiny corpus whose alignment is known.
+
+The target is the source from right to left.
+"""
+
+import json
+
+import pytest
+
+from conftest import TINY_TRAINING, run
+from lwc_fairseq.analysis.alignment import pharaoh
+
+TABLE = """
+title: Alignments
+metric: aer
+optimizer: --optimizer adam --lr 1e-2 --clip-norm 5
+train: --criterion cross_entropy --max-tokens 800 --max-update 1 --attention-layers 2
+rows:
+  - {name: deepatt, arch: deepatt, train: "--embed-dim 8 --hidden-dim 8 --init-std 0.1", hidden: true}
+  - {name: first, path: "{deepatt}", generate: --layer 0, published: 50.0}
+"""
+
+
+@pytest.fixture(scope="module")
+def gold(tiny_text, tmp_path_factory):
+    path = tmp_path_factory.mktemp("gold") / "test.align"
+    lengths = [len(line.split()) for line in (tiny_text / "test.en").read_text().splitlines()]
+    path.write_text("".join(pharaoh((n - 1 - j, j) for j in range(n)) + "\n" for n in lengths))
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(tiny_data, tmp_path_factory):
+    """Trained until its attention is of some use."""
+    out = tmp_path_factory.mktemp("aligner")
+    run(
+        *("fairseq-train", tiny_data, "--user-dir", "lwc_fairseq", "--task", "concat_translation"),
+        *("--arch", "rnnsearch", "--embed-dim", "24", "--hidden-dim", "24", "--init-std", "0.1", "--dropout", "0"),
+        *(*TINY_TRAINING, "--max-update", "600", "--lr", "1e-2", "--clip-norm", "5", "--save-dir", out),
+    )
+    return out / "checkpoint_last.pt"
+
+
+def test_links_of_a_trained_model_are_those_of_the_corpus(tiny_data, model, gold, tmp_path):
+    run("lwc-fairseq", "align", model, "--data", tiny_data, "--out", tmp_path / "links")
+    links = (tmp_path / "links").read_text().splitlines()
+    assert [len(line.split()) for line in links] == [len(line.split()) for line in gold.read_text().splitlines()]
+    said = run("lwc-fairseq", "aer", tmp_path / "links", gold).stdout
+    rates = {name: float(value) for name, value in (part.split() for part in said.strip().split(", "))}
+    assert rates["AER"] < 20 and rates["AER"] == pytest.approx(100 - rates["precision"], abs=0.02)
+
+    table = run("lwc-fairseq", "align", model, "--data", tiny_data, "--gold", gold).stdout.splitlines()
+    assert [line.split("|")[1].strip() for line in table] == ["layer", "---", "0", "all"]
+    assert float(table[-1].split("|")[2]) == rates["AER"]
+
+
+def test_wrong_input_is_named(tiny_data, model, gold, tmp_path):
+    (tmp_path / "short").write_text("0-0\n")
+    for command, message in (
+        (("aer", tmp_path / "short", gold), "1 alignments, but 20 in the gold file"),
+        (("aer", gold, tmp_path / "none"), "No such file"),
+        (("align", model, "--data", tiny_data, "--layer", "7"), "--layer 7: the model has 1, counted from 0"),
+        (("align", model, "--data", tiny_data, "--subset", "best"), "--subset best"),
+    ):
+        refused = run("lwc-fairseq", *command, check=False)
+        assert refused.returncode and message in refused.stderr.strip().splitlines()[-1], refused.stderr
+        assert "Traceback" not in refused.stderr
+
+
+def test_a_table_of_error_rates(tiny_data, gold, tmp_path):
+    (tmp_path / "t.yaml").write_text(TABLE)
+    command = ("lwc-fairseq", "table", tmp_path / "t.yaml", "--data", tiny_data, "--out", tmp_path, "--train=--cpu")
+    page = run(*command, "--gold", gold).stdout
+    (row,) = json.loads((tmp_path / "table.json").read_text())["rows"]
+    assert 0 < row["value"] <= 100 and "| first | " in page and "published AER" in page
+    refused = run(*command, check=False)
+    assert "needs --gold, the alignments of the test set" in refused.stderr.strip().splitlines()[-1]
