@@ -7,6 +7,7 @@ import re
 import sys
 from dataclasses import asdict, dataclass
 from datetime import date
+from fnmatch import fnmatch
 from pathlib import Path
 from statistics import mean, stdev
 
@@ -113,7 +114,7 @@ def trained(log: Path) -> tuple[int | None, int | None]:
     """Parameters and updates that a training logged."""
     text = log.read_text(errors="replace") if log.exists() else ""
     parameters = re.search(r"num\. shared model params: ([\d,]+)", text)
-    updates = re.findall(r'num_updates(?:": "|=)(\d+)', text)  # with --log-format json, simple
+    updates = re.findall(r'num_updates(?:": "|=| )(\d+)', text)  # with --log-format json, simple
     return parameters and int(parameters[1].replace(",", "")), int(updates[-1]) if updates else None
 
 
@@ -132,6 +133,7 @@ def write(settings: Settings, results: list[Result], seeds: int) -> list[Path]:
 def surroundings(settings: Settings, seeds: int) -> dict:
     """What a number stands with: hardware, versions, date, flags."""
     table, profile = settings.table, settings.profile
+    archs = [row.arch for row in table.rows if row.arch]
     return {
         "title": table.title,
         "metric": table.metric.upper(),
@@ -146,7 +148,9 @@ def surroundings(settings: Settings, seeds: int) -> dict:
             "optimizer": profile.optimizer if profile.optimizer is not None else table.optimizer,
             "train": profile.train if profile.train is not None else table.train,
             "generate": profile.generate if profile.generate is not None else table.generate,
-            "models": profile.archs,
+            "models": {
+                pattern: flags for pattern, flags in profile.archs.items() if any(fnmatch(a, pattern) for a in archs)
+            },
             "more": " ".join([*settings.train, *settings.generate]),
         },
     }
