@@ -222,6 +222,31 @@ def stop_reading_ahead_at_exit(module):
                     reader._queue.get(timeout=0.01)
 
 
+# ---------------------------------------------------------------- checkpoints
+
+
+def copy_whole_files(module):
+    """Copy a file so that it is there as a whole or not at all.
+
+    Why: fairseq writes a checkpoint with care and then copies it to ``checkpoint_last.pt`` in place. Killed meanwhile,
+    training leaves half a file there, and cannot resume.
+    Mends: ``fairseq/file_io.py::PathManager.copy``. Needed: unless iopath, which has a copy of its own, is installed.
+    """
+    import os
+    import shutil
+
+    if module.IOPathManager:
+        return
+
+    def copy(src_path, dst_path, overwrite=False):
+        making = f"{dst_path}.making"
+        shutil.copyfile(src_path, making)
+        os.replace(making, dst_path)
+        return True
+
+    module.PathManager.copy = staticmethod(copy)
+
+
 # ---------------------------------------------------------------- clear messages
 
 
@@ -431,6 +456,7 @@ PATCHES = {
     "fairseq.data.dictionary": name_missing_dictionary,
     "fairseq.data.iterators": stop_reading_ahead_at_exit,
     "fairseq.distributed.utils": mend_distributed,
+    "fairseq.file_io": copy_whole_files,
     "fairseq.models.fairseq_model": name_misfit_checkpoint,
     "fairseq.modules.transformer_layer": drop_fused_kernel,
     "fairseq.tasks.fairseq_task": name_invalid_size,

@@ -10,13 +10,14 @@ from pathlib import Path
 import lwc_fairseq  # noqa: F401  (registers the models)
 from lwc_fairseq_compat import UserError
 
-from .analysis.alignment import Gold, error_rate, links, pharaoh, read_alignments
-from .analysis.attention import Forced, force
+from .analysis.alignment import Gold, Link, check_inside, error_rate, links, pharaoh, read_alignments, read_links
+from .analysis.attention import force
 from .experiments import results, runner
 from .experiments.average import average_checkpoints, newest_epochs
 from .experiments.job import Settings
-from .experiments.score import read_references
+from .experiments.score import bleu, read_references
 from .experiments.table import load_profile, load_table
+from .files import write_whole
 
 
 def parser() -> argparse.ArgumentParser:
@@ -109,7 +110,9 @@ def add_first(command) -> None:
 
 
 def number_or_all(text: str) -> int | None:
-    return None if text == "all" else int(text)
+    if text == "all" or text.isdecimal():
+        return None if text == "all" else int(text)
+    raise argparse.ArgumentTypeError(f"{text}: give a number from 0, or all")
 
 
 def positive(text: str) -> int:
@@ -129,6 +132,7 @@ def make_table(args: argparse.Namespace) -> int:
         train=tuple(args.train),
         generate=tuple(args.generate),
     )
+    bleu(settings.score)  # before hours of training
     jobs = settings.jobs(args.seeds)
     if args.dry_run:
         print("\n".join(line for job in jobs for line in job.shell_lines()))
@@ -140,9 +144,9 @@ def make_table(args: argparse.Namespace) -> int:
     gold = read_alignments(args.gold, args.gold_first) if args.gold else None
     runner.check_out(args.out)
     failures = {} if args.collect else runner.Runner(runner.devices(args.parallel)).run(jobs)
-    runner.announce(failures)
     found = results.collect(settings, jobs, failures, references, gold)
-    written = results.write(settings, found, args.seeds)
+    runner.announce(failures)
+    written = results.write(settings, found, args.seeds, ran=not args.collect)
     print(written[0].read_text(encoding="utf-8"))
     print("wrote " + ", ".join(map(str, written)), file=sys.stderr)
     return 1 if failures else 0
@@ -160,32 +164,41 @@ def average_command(args: argparse.Namespace) -> int:
 
 
 def align_command(args: argparse.Namespace) -> int:
-    gold = read_alignments(args.gold, args.gold_first) if args.gold else None
-    sentences = sorted(force(args.checkpoint, args.data, args.subset), key=lambda sentence: sentence.number)
-    if gold is not None:
-        print_error_rates(sentences, gold)
+    if args.gold is not None:
+        if args.out or args.layer is not None or args.head is not None:
+            raise UserError("--gold shows every layer: leave out --out, --layer and --head, or leave out --gold")
+        print_error_rates(args, read_alignments(args.gold, args.gold_first))
         return 0
-    lines = [pharaoh(links(sentence, args.layer, args.head)) for sentence in sentences]
-    text = "".join(line + "\n" for line in lines)
+    found = {one.number: pharaoh(links(one, args.layer, args.head)) for one in force(*forced(args))}
+    text = "".join(found[number] + "\n" for number in sorted(found))
     if args.out is None:
         sys.stdout.write(text)
     else:
-        args.out.write_text(text, encoding="utf-8")
+        write_whole(args.out, text)
     return 0
 
 
-def print_error_rates(sentences: list[Forced], gold: list[Gold]) -> None:
+def forced(args: argparse.Namespace) -> tuple[str, str, str]:
+    return args.checkpoint, args.data, args.subset
+
+
+def print_error_rates(args: argparse.Namespace, gold: list[Gold]) -> None:
     """A table of layers, and of the mean of their weights."""
-    layers = range(len(sentences[0].attentions))
+    found: dict[str, dict[int, set[Link]]] = {}
+    for one in force(*forced(args)):
+        if one.number < len(gold):
+            check_inside(gold[one.number], one, f"{args.gold}, line {one.number + 1}")
+        for layer in [*range(len(one.attentions)), None]:
+            name = "all" if layer is None else str(layer)
+            found.setdefault(name, {})[one.number] = set(links(one, layer, None))
     print("| layer | AER | precision | recall |\n|---|---|---|---|")
-    for name, layer in [*((str(layer), layer) for layer in layers), ("all", None)]:
-        rate = error_rate([set(links(sentence, layer, None)) for sentence in sentences], gold)
+    for name, of_layer in found.items():
+        rate = error_rate([of_layer[number] for number in sorted(of_layer)], gold)
         print(f"| {name} | {100 * rate.aer:.2f} | {100 * rate.precision:.2f} | {100 * rate.recall:.2f} |")
 
 
 def aer_command(args: argparse.Namespace) -> int:
-    found = [alignment.sure for alignment in read_alignments(args.hypothesis)]
-    rate = error_rate(found, read_alignments(args.gold, args.gold_first))
+    rate = error_rate(read_links(args.hypothesis), read_alignments(args.gold, args.gold_first))
     print(f"AER {100 * rate.aer:.2f}, precision {100 * rate.precision:.2f}, recall {100 * rate.recall:.2f}")
     return 0
 

@@ -1,14 +1,17 @@
 """fairseq 0.12.2 on today's stack: the patches, and the stock models that they keep alive."""
 
 import collections
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from fairseq.dataclass.configs import CommonConfig
 from fairseq.distributed import utils as distributed_utils
+from fairseq.file_io import PathManager
 from omegaconf import OmegaConf
 
 import lwc_fairseq_compat
@@ -171,3 +174,20 @@ for row in BufferedIterator(50, rows):
 def test_a_command_that_ends_within_an_epoch_keeps_its_exit_status():
     ended = subprocess.run([sys.executable, "-c", READ_AHEAD], capture_output=True, text=True)
     assert ended.returncode == 3 and "terminate called" not in ended.stderr
+
+
+def test_a_copied_checkpoint_is_whole_or_the_old_one(tmp_path, monkeypatch):
+    old, new = tmp_path / "checkpoint_last.pt", tmp_path / "checkpoint1.pt"
+    old.write_text("old")
+    new.write_text("new")
+    PathManager.copy(str(new), str(old), overwrite=True)
+    assert old.read_text() == "new" and len(list(tmp_path.iterdir())) == 2
+
+    def half(source, target):
+        Path(target).write_text("ha")
+        raise OSError("no space left")
+
+    monkeypatch.setattr(shutil, "copyfile", half)
+    with pytest.raises(OSError, match="no space left"):
+        PathManager.copy(str(new), str(old), overwrite=True)
+    assert old.read_text() == "new"

@@ -117,6 +117,30 @@ def read_alignments(path: Path, first: int = 0) -> list[Gold]:
     return alignments
 
 
+def read_links(path: Path) -> list[set[Link]]:
+    """A file of links found by a system, from 0.
+
+    Raises:
+        UserError: it cannot be read, or has links that are only possible.
+    """
+    alignments = read_alignments(path)
+    for number, alignment in enumerate(alignments, 1):
+        if alignment.possible != alignment.sure:
+            raise UserError(f"{path}, line {number}: links of a system are written i-j; p and ? are for gold files")
+    return [alignment.sure for alignment in alignments]
+
+
+def check_inside(gold: Gold, sentence: Forced, where: str) -> None:
+    """Raises UserError if a gold link names a word that the sentence does not have."""
+    sizes = [len(set(word_numbers(tokens[:-1]))) for tokens in (sentence.source, sentence.target)]
+    for i, j in sorted(gold.possible):
+        if i >= sizes[0] or j >= sizes[1]:
+            raise UserError(
+                f"{where}: link {i}-{j}, counted from 0, in a sentence of {sizes[0]} and {sizes[1]} words: is the file "
+                "of this test set, and --gold-first right?"
+            )
+
+
 @dataclass(frozen=True)
 class ErrorRate:
     """Och and Ney (2003), summed over all sentences: A the links found, S the sure and P the possible ones.

@@ -34,9 +34,11 @@ def force(checkpoint: str, data: str, subset: str, batch_size: int = 50) -> Iter
     Raises:
         UserError: the checkpoint or the data cannot be read, or the model has no attention to show.
     """
-    (model,), _, task = load_model_ensemble_and_task([checkpoint], arg_overrides={"data": data})
     if not Path(data).is_dir():
         raise UserError(f"--data {data}: no such folder")
+    if not Path(checkpoint).is_file():
+        raise UserError(f"{checkpoint}: no such checkpoint")
+    (model,), _, task = load_model_ensemble_and_task([checkpoint], arg_overrides={"data": data})
     try:
         task.load_dataset(subset)
     except FileNotFoundError as error:

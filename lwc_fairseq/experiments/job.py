@@ -9,7 +9,7 @@ from pathlib import Path
 import lwc_fairseq
 from lwc_fairseq_compat import UserError
 
-from .table import PLACEHOLDER, Profile, Row, Table
+from .table import PLACEHOLDER, Profile, Row, Score, Table
 
 Command = list[str]
 
@@ -29,6 +29,32 @@ class Job:
     @property
     def name(self) -> str:
         return f"{self.row.name}, seed {self.seed}"
+
+    def command_file(self, step: str) -> Path:
+        """What was run for a step ("train", "average" or "generate"), as a line for a shell."""
+        return self.folder / f"{step}.command"
+
+    def steps(self) -> dict[str, Command]:
+        """The commands, in their order."""
+        steps = {"train": self.train, "average": self.average, "generate": self.generate}
+        return {name: command for name, command in steps.items() if command}
+
+    def other_flags(self) -> Path | None:
+        """The file of a step that was run with other flags than those of now, if there is one.
+
+        A training that was begun counts, since it would go on from there; of the other steps those that are done.
+        """
+        begun = {"train": True, "average": self.averaged.exists(), "generate": self.generated.exists()}
+        for step, command in self.steps().items():
+            file = self.command_file(step)
+            if begun[step] and file.exists() and file.read_text(encoding="utf-8") != shlex.join(command):
+                return file
+        return None
+
+    def refusal(self) -> str | None:
+        """Why what is in the folder cannot be used, or None."""
+        other = self.other_flags()
+        return other and f"{other} has other flags than those of now: remove {self.folder}, or give another --out"
 
     @property
     def trained(self) -> Path:
@@ -50,6 +76,11 @@ class Job:
         return self.folder / "generated.txt"
 
     @property
+    def making(self) -> Path:
+        """`generated` while it is not whole."""
+        return self.folder / "generated.making"
+
+    @property
     def train_log(self) -> Path:
         return self.folder / "train.log"
 
@@ -59,19 +90,20 @@ class Job:
 
     def shell_lines(self) -> Iterator[str]:
         """The steps as lines for a shell, which leave what the runner would leave."""
-        q = {name: shlex.quote(str(getattr(self, name))) for name in ("folder", "trained", "generated", "train_log")}
-        if self.train:
-            train = shlex.join(self.train)
-            yield f"mkdir -p {q['folder']} && {train} >> {q['train_log']} 2>&1 && touch {q['trained']}"
-        if self.average:
-            yield shlex.join(self.average)
-        if not self.generate:
-            return
-        making = shlex.quote(f"{self.generated}.making")
-        yield (
-            f"mkdir -p {q['folder']} && {shlex.join(self.generate)} > {making} 2> {shlex.quote(str(self.generate_log))}"
-            f" && mv {making} {q['generated']}"
-        )
+        begin = f"mkdir -p {quote(self.folder)} && printf %s {{}} > {{}} && {{}}"
+        ends = {
+            "train": f" >> {quote(self.train_log)} 2>&1 && touch {quote(self.trained)}",
+            "average": "",
+            "generate": f" > {quote(self.making)} 2> {quote(self.generate_log)}"
+            f" && mv {quote(self.making)} {quote(self.generated)}",
+        }
+        for step, command in self.steps().items():
+            line = shlex.join(command)
+            yield begin.format(quote(line), quote(self.command_file(step)), line) + ends[step]
+
+
+def quote(value: object) -> str:
+    return shlex.quote(str(value))
 
 
 @dataclass(frozen=True)
@@ -99,15 +131,16 @@ class Settings:
         """All rows with the first seed, then with the second, and so on; a row comes after those that it needs.
 
         Raises:
-            UserError: a row fixes its own seed, and several are asked for.
+            UserError: flags fix the seed, and several are asked for.
         """
-        fixed = [row.name for row in self.table.rows if "--seed" in row.train.split()]
+        jobs = [self.job(row, seed) for seed in range(1, seeds + 1) for row in self.table.rows if row.runs]
+        fixed = [job.row.name for job in jobs if job.train and sum(w.startswith("--seed") for w in job.train) > 1]
         if fixed and seeds > 1:
             raise UserError(
-                f"--seeds {seeds}: the rows {', '.join(fixed)} have a --seed of their own, so their runs would be "
-                "equal: leave --seeds out, or choose others with --rows"
+                f"--seeds {seeds}: the flags of {fixed[0]} fix a --seed, so its runs would be equal: leave one of the "
+                "two out (a row's member: 1, 2, ... makes models of the same flags differ)"
             )
-        return [self.job(row, seed) for seed in range(1, seeds + 1) for row in self.table.rows if row.runs]
+        return jobs
 
     def job(self, row: Row, seed: int) -> Job:
         folder = self.folder(row.name, seed)
@@ -125,6 +158,10 @@ class Settings:
             needs=tuple(self.folder(need, seed) for need in row.needs()),
         )
 
+    @property
+    def score(self) -> Score:
+        return self.profile.score or self.table.score
+
     def is_scored(self, row: Row) -> bool:
         return row.runs and (not row.hidden or row.name == self.table.baseline)
 
@@ -133,7 +170,7 @@ class Settings:
         keep = ["--keep-last-epochs", str(self.average)] if self.average else ["--no-epoch-checkpoints"]
         return [
             *("fairseq-train", self.data, *self.common(), "--arch", row.arch, "--save-dir"),
-            *(str(self.folder(row.name, seed)), *keep, "--seed", str(seed), "--log-format", "json"),
+            *(str(self.folder(row.name, seed)), *keep, "--seed", str(seed + 100 * row.member), "--log-format", "json"),
             *("--log-interval", "20"),
             *shlex.split(first(profile.optimizer, row.optimizer, table.optimizer)),
             *shlex.split(first(profile.train, table.train)),

@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import re
+import shlex
 import sys
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -12,12 +13,17 @@ from pathlib import Path
 from statistics import mean, stdev
 
 import torch
+from fairseq import __version__ as fairseq_version
 from sacrebleu import __version__ as sacrebleu_version
 
-from ..analysis.alignment import Gold, error_rate, read_alignments
+import lwc_fairseq
+from lwc_fairseq_compat import UserError
+
+from ..analysis.alignment import Gold, error_rate, read_links
+from ..files import write_whole
 from .job import Job, Settings
 from .score import Translations, read_generated, score, significance, with_references
-from .table import Row, Score, Table
+from .table import Row, Table
 
 
 @dataclass
@@ -33,6 +39,7 @@ class Result:
     parameters: int | None = None
     updates: int | None = None
     failed: str | None = None
+    planned: int = 0  # runs that were asked for
     published: float | None = None
     published_parameters: float | None = None
     source: str | None = None
@@ -47,16 +54,26 @@ def collect(
     references: list[list[str]] | None = None,
     gold: list[Gold] | None = None,
 ) -> list[Result]:
-    """The results of all rows that are shown."""
-    done = [job for job in jobs if job.generate and job.generated.exists()]
-    if settings.table.metric == "aer":
-        scores = {job.folder: alignment_score(job.generated, gold or []) for job in done}
-        tests: dict[str, float] = {}
-    else:
-        options = settings.profile.score or settings.table.score
-        translations = {job.folder: read_translations(job.generated, references) for job in done}
-        scores = {folder: score(found, options) for folder, found in translations.items()}
-        tests = against_baseline(settings.table, done, translations, options)
+    """The results of all rows that are shown.
+
+    `failures` gets those whose results cannot be read, or were made with other flags.
+    """
+    scores: dict[Path, dict] = {}
+    translations: dict[Path, Translations] = {}
+    for job in jobs:
+        if job.generate is None or job.folder in failures or not job.generated.exists():
+            continue
+        try:
+            if refusal := job.refusal():
+                raise UserError(refusal)
+            if settings.table.metric == "aer":
+                scores[job.folder] = alignment_score(job.generated, gold or [])
+            else:
+                translations[job.folder] = read_translations(job.generated, references)
+                scores[job.folder] = score(translations[job.folder], settings.score)
+        except UserError as error:
+            failures[job.folder] = str(error)
+    tests = against_baseline(settings, jobs, translations)
     by_row = {row.name: [job for job in jobs if job.row.name == row.name] for row in settings.table.rows}
     return [
         summarise(row, by_row[row.name], scores, tests.get(row.name), failures)
@@ -70,26 +87,25 @@ def read_translations(path: Path, references: list[list[str]] | None) -> Transla
     return with_references(found, references) if references else found
 
 
-def against_baseline(
-    table: Table, jobs: list[Job], translations: dict[Path, Translations], options: Score
-) -> dict[str, float]:
+def against_baseline(settings: Settings, jobs: list[Job], translations: dict[Path, Translations]) -> dict[str, float]:
     """p of the rows that are not the baseline, by name, over the seeds that both have."""
     systems: dict[str, dict[int, Translations]] = {}
     for job in jobs:
-        systems.setdefault(job.row.name, {})[job.seed] = translations[job.folder]
-    baseline = systems.pop(table.baseline, {})
+        if job.folder in translations:
+            systems.setdefault(job.row.name, {})[job.seed] = translations[job.folder]
+    baseline = systems.pop(settings.table.baseline or "", {})
     tests = {}
     for name, system in systems.items():
         seeds = [seed for seed in system if seed in baseline]
         if seeds:
             pairs = [baseline[seed] for seed in seeds], [system[seed] for seed in seeds]
-            tests[name] = significance(*pairs, options)
+            tests[name] = significance(*pairs, settings.score)
     return tests
 
 
 def alignment_score(path: Path, gold: list[Gold]) -> dict:
     """AER and its parts in per cent."""
-    rate = error_rate([alignment.sure for alignment in read_alignments(path)], gold)
+    rate = error_rate(read_links(path), gold)
     return {name: round(100 * value, 2) for name, value in asdict(rate).items()}
 
 
@@ -101,6 +117,7 @@ def summarise(
     runs = [{"seed": job.seed, **scores[job.folder]} for job in done]
     result = Result(row.name, row.title, runs, p=p, published=row.published, published_parameters=row.parameters)
     result.source, result.x, result.series = row.source, row.x, row.series
+    result.planned = len(jobs)
     result.failed = next((failures[job.folder] for job in jobs if job.folder in failures), None)
     if runs:
         values = [run.get("bleu", run.get("aer")) for run in runs]
@@ -118,46 +135,49 @@ def trained(log: Path) -> tuple[int | None, int | None]:
     return parameters and int(parameters[1].replace(",", "")), int(updates[-1]) if updates else None
 
 
-def write(settings: Settings, results: list[Result], seeds: int) -> list[Path]:
-    """table.md, table.json and for a curve table.png; returns what was written."""
+def write(settings: Settings, results: list[Result], seeds: int, ran: bool = True) -> list[Path]:
+    """table.md, table.json and for a curve table.png; returns what was written.
+
+    Args:
+        ran: whether the rows ran on this machine.
+    """
     out = settings.out
-    about = surroundings(settings, seeds)
-    (out / "table.json").write_text(json.dumps({**about, "rows": [asdict(result) for result in results]}, indent=1))
-    (out / "table.md").write_text(markdown(settings, results, about))
+    about = surroundings(settings, seeds, ran)
+    write_whole(out / "table.json", json.dumps({**about, "rows": [asdict(result) for result in results]}, indent=1))
+    write_whole(out / "table.md", markdown(settings, results, about))
     written = [out / "table.md", out / "table.json"]
     if settings.table.curve and any(result.x is not None for result in results):
         written.append(plot(settings.table, results, out / "table.png"))
     return written
 
 
-def surroundings(settings: Settings, seeds: int) -> dict:
+def surroundings(settings: Settings, seeds: int, ran: bool) -> dict:
     """What a number stands with: hardware, versions, date, flags."""
     table, profile = settings.table, settings.profile
     archs = [row.arch for row in table.rows if row.arch]
+    versions = f"fairseq {fairseq_version}, lwc_fairseq {lwc_fairseq.__version__}, sacrebleu {sacrebleu_version}"
+    flags = {
+        "optimizer": profile.optimizer if profile.optimizer is not None else table.optimizer,
+        "train": profile.train if profile.train is not None else table.train,
+        "generate": profile.generate if profile.generate is not None else table.generate,
+        **{pattern: flags for pattern, flags in profile.archs.items() if any(fnmatch(a, pattern) for a in archs)},
+        "more of train": shlex.join(settings.train),
+        "more of generate": shlex.join(settings.generate),
+    }
+    if table.metric == "aer":
+        flags["generate"] = ""  # alignments are not generated
     return {
         "title": table.title,
         "metric": table.metric.upper(),
         "paper": table.paper,
         "published_on": table.data,
         "date": date.today().isoformat(),
-        "hardware": hardware(),
-        "versions": f"Python {platform.python_version()}, PyTorch {torch.__version__}, sacrebleu {sacrebleu_version}",
-        "command": shell_command(),
+        "hardware": hardware() if ran else "collected from runs that may have been made elsewhere",
+        "versions": f"Python {platform.python_version()}, PyTorch {torch.__version__}, {versions}",
+        "command": shlex.join(["lwc-fairseq", *sys.argv[1:]]),
         "seeds": seeds,
-        "flags": {
-            "optimizer": profile.optimizer if profile.optimizer is not None else table.optimizer,
-            "train": profile.train if profile.train is not None else table.train,
-            "generate": profile.generate if profile.generate is not None else table.generate,
-            "models": {
-                pattern: flags for pattern, flags in profile.archs.items() if any(fnmatch(a, pattern) for a in archs)
-            },
-            "more": " ".join([*settings.train, *settings.generate]),
-        },
+        "flags": {name: value for name, value in flags.items() if value},
     }
-
-
-def shell_command() -> str:
-    return " ".join(["lwc-fairseq", *(f'"{word}"' if " " in word else word for word in sys.argv[1:])])
 
 
 def hardware() -> str:
@@ -184,21 +204,23 @@ def markdown(settings: Settings, results: list[Result], about: dict) -> str:
     lines = [f"# {table.title}", "", f"{table.paper}. Published values: {table.data or 'see the paper'}.", ""]
     lines += [row_of(["", *columns]), row_of(["---"] * (len(columns) + 1))]
     lines += [row_of([result.label, *(cell(result, column) for column in columns)]) for result in results]
-    lines += ["", f"{about['metric']}: {how(results)}; mean ± standard deviation of {about['seeds']} seed(s)."]
-    if "p, against" in " ".join(columns):
+    lines += ["", how(about["metric"], about["seeds"], results)]
+    if any(column.startswith("p, against") for column in columns):
         lines.append("p: sacrebleu's paired bootstrap, 1,000 samples, the median over seeds.")
     lines += ["", f"{about['date']}, {about['hardware']}, {about['versions']}.", "", "```", about["command"], "```"]
     lines += ["", "Flags of training and generation, beside those of each row:", "", "```"]
-    flags = about["flags"]
-    lines += [f"{name}: {flags[name]}" for name in ("optimizer", "train", "generate", "more") if flags[name]]
-    lines += [f"{pattern}: {given}" for pattern, given in flags["models"].items()]
+    lines += [f"{name}: {value}" for name, value in about["flags"].items()]
     return "\n".join([*lines, "```", ""])
 
 
-def how(results: list[Result]) -> str:
+def how(metric: str, seeds: int, results: list[Result]) -> str:
     """What was computed, exactly."""
-    run = next((run for result in results for run in result.runs), {})
-    return f"sacrebleu, `{run['signature']}`" if "signature" in run else "in per cent, lower is better"
+    signature = next((run["signature"] for result in results for run in result.runs if "signature" in run), None)
+    if metric == "AER":
+        what = "in per cent, lower is better"
+    else:
+        what = f"sacrebleu, `{signature}`" if signature else "sacrebleu"
+    return f"{metric}: {what}" + ("; one seed." if seeds == 1 else f"; mean ± standard deviation of {seeds} seeds.")
 
 
 def row_of(cells: list[str]) -> str:
@@ -211,6 +233,9 @@ def cell(result: Result, column: str) -> str:
         if result.failed:
             return "failed"
         spread = f" ± {result.deviation:.2f}" if result.deviation is not None else ""
+        if len(result.runs) < result.planned:
+            spread += f" ({len(result.runs)} of {result.planned} runs)" if result.runs else "not finished"
+            return f"{result.value:.2f}{spread}" if result.runs else spread
         return "–" if result.value is None else f"{result.value:.2f}{spread}"
     if column == "chrF2":
         return f"{mean(run['chrf'] for run in result.runs):.2f}" if result.runs else ""
@@ -233,22 +258,21 @@ def plot(table: Table, results: list[Result], path: Path) -> Path:
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(6, 4), layout="constrained")
-    points = [result for result in results if result.x is not None]
+    points = sorted((result for result in results if result.x is not None), key=lambda result: result.x)
     for color, series in enumerate(dict.fromkeys(result.series for result in points)):
-        line = sorted((result for result in points if result.series == series), key=lambda result: result.x)
+        line = [result for result in points if result.series == series]
         label = f"{series}, " if series else ""
-        for values, style, name in (
-            ([(r.x, r.value, r.deviation or 0) for r in line if r.value is not None], "-o", "measured"),
-            ([(r.x, r.published, 0) for r in line if r.published is not None], "--s", "published"),
-        ):
-            if values:
-                x, y, error = zip(*values, strict=True)
-                fill = f"C{color}" if name == "measured" else "none"
-                axes.errorbar(
-                    x, y, error, fmt=style, color=f"C{color}", label=label + name, markerfacecolor=fill, capsize=3
-                )
+        measured = [result for result in line if result.value is not None]
+        if measured:
+            spread = [result.deviation or 0 for result in measured] if measured[0].deviation is not None else None
+            x, y = [result.x for result in measured], [result.value for result in measured]
+            axes.errorbar(x, y, spread, fmt="-o", color=f"C{color}", label=label + "measured", capsize=3)
+        published = [result for result in line if result.published is not None]
+        if published:
+            x, y = [result.x for result in published], [result.published for result in published]
+            axes.plot(x, y, "--s", color=f"C{color}", label=label + "published", markerfacecolor="none")
     axes.set(xlabel=table.curve, ylabel=table.metric.upper(), title=table.title)
-    axes.set_xticks(sorted({result.x for result in points}))
+    axes.set_xticks(list(dict.fromkeys(result.x for result in points)))
     axes.grid(alpha=0.3)
     axes.legend()
     figure.savefig(path, dpi=150)

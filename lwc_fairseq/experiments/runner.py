@@ -6,18 +6,21 @@ import itertools
 import os
 import queue
 import re
+import shlex
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import TextIO
 
 import torch
 from tqdm import tqdm
 
 from lwc_fairseq_compat import UserError
 
+from ..files import write_whole
 from .job import Command, Job
 
 TRAINING_SHARE = 0.9
@@ -40,8 +43,9 @@ class Runner:
         self.free: queue.Queue[int] = queue.Queue()
         for slot in range(len(devices)):
             self.free.put(slot)
+        self.mutex = threading.Lock()  # of the next two
         self.running: set[subprocess.Popen] = set()
-        self.stopping = threading.Event()
+        self.stopping = False
         self.futures: dict[Path, Future] = {}
 
     def run(self, jobs: list[Job]) -> dict[Path, str]:
@@ -49,79 +53,114 @@ class Runner:
 
         An interruption ends the commands that run, and goes on to the caller.
         """
-        with Bars(len(jobs), len(self.devices)) as bars, ThreadPoolExecutor(len(self.devices)) as pool:
-            # a job comes after those that it needs, so whoever waits waits for one that runs or is done
-            for job in jobs:
-                self.futures[job.folder] = pool.submit(self._run_job, job, bars)
+        kept = sum(job.done for job in jobs)
+        # a thread for each job, most of which wait for those that they need, or for a device
+        with Bars(len(jobs), kept) as bars, ThreadPoolExecutor(max(1, len(jobs))) as pool:
             try:
+                for job in jobs:  # those that a job needs come before it
+                    self.futures[job.folder] = pool.submit(self._run_job, job, bars)
                 return {folder: str(error) for folder, future in self.futures.items() if (error := future.exception())}
             except BaseException:
-                self.stopping.set()
+                self._stop()
                 pool.shutdown(wait=False, cancel_futures=True)
-                for process in list(self.running):
-                    process.terminate()
                 raise
+
+    def _stop(self) -> None:
+        with self.mutex:
+            self.stopping = True
+            for process in self.running:
+                process.terminate()
 
     def _run_job(self, job: Job, bars: "Bars") -> None:
         for need in job.needs:
             if self.futures[need].exception():
                 raise RowFailed(f"{need.parent.name}, which it needs, failed")
+        if refusal := job.refusal():
+            raise RowFailed(refusal)
+        if job.done:
+            return
         slot = self.free.get()
         try:
-            with bars.job(slot, job) as bar:
-                if job.done:
-                    return
-                with locked(job.folder) as lock:
-                    self._steps(job, self.devices[slot], lock, bar)
+            with bars.job(slot, job) as bar, locked(job.folder) as lock:
+                for step, command in job.steps().items():
+                    self._step(job, step, command, self.devices[slot], lock, bar)
         finally:
             self.free.put(slot)
 
-    def _steps(self, job: Job, device: str | None, lock: int, bar: "JobBar") -> None:
-        remember_commands(job)
-        if job.train and not job.trained.exists():
-            with job.train_log.open("a") as log:
-                self._call(job.train, device, lock, log, job.train_log, Progress(job.train, bar))
+    def _step(self, job: Job, step: str, command: Command, device: str | None, lock: TextIO, bar: "JobBar") -> None:
+        """One command, unless what it leaves is there."""
+        if step == "train":
+            if not job.trained.exists() and not training_ended(job.train_log):
+                self._call(job, step, command, device, lock, job.train_log, Progress(command, bar))
             job.trained.touch()
-        if job.average and not job.averaged.exists():
-            log_path = job.folder / "average.log"
-            with log_path.open("w") as log:
-                self._call(job.average, device, lock, log, log_path)
-        if not job.generate:
-            return
-        bar.advance_to(TRAINING_SHARE)
-        making = job.generated.with_name(job.generated.name + ".making")
-        with making.open("w") as out, job.generate_log.open("w") as log:
-            self._call(job.generate, device, lock, log, job.generate_log, out=out)
-        os.replace(making, job.generated)
+        elif step == "average":
+            if not job.averaged.exists():
+                self._call(job, step, command, device, lock, job.folder / "average.log")
+        else:
+            bar.advance_to(TRAINING_SHARE)
+            with job.making.open("w") as out:
+                self._call(job, step, command, device, lock, job.generate_log, out=out)
+            os.replace(job.making, job.generated)
 
-    def _call(self, command: Command, device, lock: int, log, log_path: Path, progress=None, out=None) -> None:
-        """One command; its errors, and its output unless `out` takes that, go to the log, line by line."""
-        if self.stopping.is_set():
+    def _call(
+        self,
+        job: Job,
+        step: str,
+        command: Command,
+        device: str | None,
+        lock: TextIO,
+        log_path: Path,
+        progress: "Progress | None" = None,
+        out: TextIO | None = None,
+    ) -> None:
+        """Run a command; its errors go to the end of the log, and so does its output unless `out` takes that."""
+        write_whole(job.command_file(step), shlex.join(command))
+        with log_path.open("a", encoding="utf-8") as log, log_path.open(encoding="utf-8", errors="replace") as reader:
+            reader.seek(0, os.SEEK_END)
+            with self.mutex:
+                if self.stopping:
+                    raise RowFailed("stopped")
+                process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out or log,
+                    stderr=log,
+                    env=environment(device),
+                    pass_fds=[lock.fileno()],  # the command may outlive this process, and then holds the lock
+                )
+                self.running.add(process)
+            try:
+                print(f"process {process.pid}", file=lock, flush=True)
+                status = watch(process, reader, progress)
+            except BaseException:
+                process.kill()
+                process.wait()
+                raise
+            finally:
+                with self.mutex:
+                    self.running.discard(process)
+        if self.stopping:
             raise RowFailed("stopped")
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE if out is None else out,
-            stderr=subprocess.STDOUT if out is None else subprocess.PIPE,
-            text=True,
-            errors="replace",
-            env=environment(device),
-            pass_fds=[lock],  # the command holds the lock, too: it may outlive this process
-        )
-        self.running.add(process)
-        try:
-            for line in process.stdout if out is None else process.stderr:
-                log.write(line)
-                log.flush()
-                if progress is not None:
-                    progress.see(line)
-            status = process.wait()
-        finally:
-            self.running.discard(process)
-        if status and not self.stopping.is_set():
-            raise RowFailed(f"{command[0]} ended with status {status}; the end of {log_path}:\n{tail(log_path)}")
         if status:
-            raise RowFailed("stopped")
+            raise RowFailed(f"{command[0]} ended with status {status}; the end of {log_path}:\n{tail(log_path)}")
+
+
+def watch(process: subprocess.Popen, log: TextIO, progress: "Progress | None") -> int:
+    """Wait for a command, and read what it logs meanwhile. Returns its exit status."""
+    while True:
+        try:
+            status = process.wait(timeout=0.5)
+        except subprocess.TimeoutExpired:
+            status = None
+        for line in log if progress is not None else ():
+            progress.see(line)
+        if status is not None:
+            return status
+
+
+def training_ended(log: Path) -> bool:
+    """Whether fairseq-train came to its end by itself; resumed then, it would make an update more."""
+    return log.exists() and "done training in" in tail(log, lines=3)
 
 
 def environment(device: str | None) -> dict[str, str]:
@@ -141,32 +180,22 @@ def devices(parallel: int | None) -> list[str | None]:
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[int]:
+def locked(folder: Path) -> Iterator[TextIO]:
     """Hold a folder as long as any process has the file that is handed out.
 
     Raises:
         RowFailed: another process holds it.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
+    with (folder / "lock").open("a+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise RowFailed(f"another process is at work in {folder}: wait for it, or stop it") from None
-        yield lock.fileno()
-
-
-def remember_commands(job: Job) -> None:
-    """Write down what is run in a folder, or see that it is the same as before.
-
-    Raises:
-        RowFailed: it is not.
-    """
-    path = job.folder / "commands"
-    commands = "\n".join(job.shell_lines()) + "\n"
-    if path.exists() and path.read_text() != commands:
-        raise RowFailed(f"{job.folder} was begun with other flags (see {path}): remove it, or give another --out")
-    path.write_text(commands)
+            lock.seek(0)
+            who = (lock.read().splitlines() or ["another process"])[-1]
+            raise RowFailed(f"{who} is at work in {folder}: wait for it, or stop it") from None
+        lock.truncate(0)
+        yield lock
 
 
 def tail(path: Path, lines: int = 15) -> str:
@@ -183,6 +212,7 @@ class Progress:
             r'"update": ([\d.]+)': number_after("--max-epoch", command),  # in epochs
         }
         self.bar = bar
+        self.begun = False
 
     def see(self, line: str) -> None:
         shares = [
@@ -190,8 +220,14 @@ class Progress:
             for pattern, goal in self.goals.items()
             if goal and (match := re.search(pattern, line)) is not None
         ]
-        if shares:
-            self.bar.advance_to(TRAINING_SHARE * min(1.0, max(shares)))
+        if not shares:
+            return
+        share = TRAINING_SHARE * min(1.0, max(shares))
+        if self.begun:
+            self.bar.advance_to(share)
+        else:
+            self.bar.begin_at(share)  # where it was, if it is resumed
+        self.begun = True
 
 
 def number_after(flag: str, command: Command) -> float | None:
@@ -202,13 +238,17 @@ def number_after(flag: str, command: Command) -> float | None:
 
 
 class Bars:
-    """A bar for the table, which estimates the time left, and one for each job that runs."""
+    """A bar for the table, which estimates the time left, and one for each job that runs.
 
-    def __init__(self, jobs: int, slots: int):
-        plain = {"mininterval": 0.5 if sys.stderr.isatty() else 30}
+    What was done before does not count as speed.
+    """
+
+    def __init__(self, jobs: int, kept: int):
+        self.plain = {"mininterval": 0.5 if sys.stderr.isatty() else 30, "smoothing": 0}
         form = "{desc}: {percentage:3.0f}% |{bar:30}| {elapsed} gone, {remaining} left"
-        self.table = tqdm(total=jobs, desc=f"table, {jobs} runs", position=0, bar_format=form, **plain)
-        self.plain = plain
+        self.table = tqdm(
+            total=jobs, initial=kept, desc=f"table, {jobs} runs", position=0, bar_format=form, **self.plain
+        )
         self.mutex = threading.Lock()
 
     def __enter__(self) -> "Bars":
@@ -222,8 +262,8 @@ class Bars:
         bar = JobBar(self, slot, job)
         try:
             yield bar
-            bar.advance_to(1.0)
         finally:
+            bar.advance_to(1.0)
             bar.close()
 
 
@@ -235,6 +275,13 @@ class JobBar:
         form = "  {desc}: {percentage:3.0f}% |{bar:30}| {elapsed} gone, {remaining} left"
         with bars.mutex:
             self.bar = tqdm(total=1.0, desc=job.name, position=slot + 1, leave=False, bar_format=form, **bars.plain)
+
+    def begin_at(self, share: float) -> None:
+        """That much was done before."""
+        with self.bars.mutex:
+            for bar in (self.bar, self.bars.table):
+                bar.initial += share
+        self.advance_to(share)
 
     def advance_to(self, share: float) -> None:
         step = max(0.0, share - self.done)

@@ -31,9 +31,9 @@ def read_generated(path: Path) -> Translations:
     with path.open(encoding="utf-8") as lines:
         for line in lines:
             kind, dash, rest = line.partition("-")
-            if dash and kind in kinds:
-                number, *_, text = rest.rstrip("\n").split("\t")
-                kinds[kind].setdefault(int(number), text)
+            number, tab, fields = rest.rstrip("\n").partition("\t")
+            if dash and kind in kinds and tab:
+                kinds[kind].setdefault(int(number), fields.rpartition("\t")[2])  # after the score, if there is one
     if not line.startswith("Generate ") or not kinds["H"] or kinds["H"].keys() != kinds["T"].keys():
         raise UserError(f"{path}: not the whole output of fairseq-generate; remove it and run the row again")
     hypotheses, references = ([kinds[kind][number] for number in sorted(kinds[kind])] for kind in "HT")
@@ -43,7 +43,7 @@ def read_generated(path: Path) -> Translations:
 def read_references(paths: list[Path]) -> list[list[str]]:
     """Reference translations from text files, a line a sentence."""
     try:
-        return [path.read_text(encoding="utf-8").splitlines() for path in paths]
+        return [path.read_bytes().decode("utf-8").removesuffix("\n").split("\n") for path in paths]
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"--references: {error}") from error
 
@@ -60,6 +60,13 @@ def with_references(translations: Translations, references: list[list[str]]) -> 
 
 
 def bleu(options: Score) -> BLEU:
+    """sacrebleu's metric.
+
+    Raises:
+        UserError: it has no such tokenizer.
+    """
+    if options.tokenize not in BLEU.TOKENIZERS:
+        raise UserError(f"score: tokenize: {options.tokenize}: sacrebleu has {', '.join(BLEU.TOKENIZERS)}")
     return BLEU(tokenize=options.tokenize, lowercase=options.lowercase, force=True)
 
 

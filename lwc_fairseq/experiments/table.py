@@ -14,7 +14,7 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from lwc_fairseq_compat import UserError
 
-PLACEHOLDER = re.compile(r"\{([a-z0-9_.]+)\}")
+PLACEHOLDER = re.compile(r"\{([^{}\"': ]+)\}")
 """In flags and paths: the checkpoint of an earlier row."""
 
 Config = TypeVar("Config")
@@ -45,6 +45,7 @@ class Row:
     x: float | None = None  # on a curve
     series: str | None = None
     hidden: bool = False  # another row needs it
+    member: int = 0  # of an ensemble; models of the same flags get other seeds by it
 
     @property
     def title(self) -> str:
@@ -160,14 +161,18 @@ def check(path: Path, table: Table) -> None:
             raise UserError(f"{path}: row {row.name!r}: names are of a-z, 0-9, _ and ., each used once")
         if row.arch is not None and row.path is not None:
             raise UserError(f"{path}: row {row.name}: give arch or path, not both")
+        for flags in (row.train, row.generate, row.optimizer or "", row.path or ""):
+            split(path, row.name, flags)
+        if row.path is not None and len(shlex.split(row.path)) != 1:
+            raise UserError(f"{path}: row {row.name}: path {row.path}: give one path, quoted if it has blanks")
         if row.arch is not None and row.arch not in ARCH_MODEL_REGISTRY:
             raise UserError(f"{path}: row {row.name}: arch {row.arch}: no such preset")
         for need in row.needs():
             if need not in seen or not table.row(need).arch:
                 raise UserError(f"{path}: row {row.name}: {{{need}}}: no row of that name is trained before it")
-        for flags in (row.train, row.generate, row.optimizer or "", row.path or ""):
-            split(path, row.name, flags)
         seen.add(row.name)
+    if table.average < 0:
+        raise UserError(f"{path}: average {table.average}: must not be negative")
     if table.metric not in ("bleu", "aer"):
         raise UserError(f"{path}: metric {table.metric}: choose bleu or aer")
     if table.baseline is not None and table.baseline not in seen:

@@ -7,11 +7,13 @@ from lwc_fairseq.analysis.alignment import (
     ErrorRate,
     Gold,
     by_words,
+    check_inside,
     error_rate,
     links,
     parse_line,
     pharaoh,
     read_alignments,
+    read_links,
     word_numbers,
 )
 from lwc_fairseq.analysis.attention import Forced
@@ -80,6 +82,19 @@ def test_a_wrong_line_is_named(tmp_path, text, first, message):
     (tmp_path / "gold").write_text(text)
     with pytest.raises(ValueError, match=message):
         read_alignments(tmp_path / "gold", first)
+
+
+def test_links_of_a_system_are_sure(tmp_path):
+    (tmp_path / "links").write_text("0-0\n0-1 1p1\n")
+    with pytest.raises(ValueError, match="line 2: links of a system are written i-j"):
+        read_links(tmp_path / "links")
+
+
+def test_gold_links_outside_of_their_sentence_are_named():
+    pair = sentence(["a@@", "b", END], ["x", "y", END], [[0.1] * 3] * 3)
+    check_inside(Gold({(0, 1)}, {(0, 1)}), pair, "gold, line 1")
+    with pytest.raises(ValueError, match="gold, line 1: link 1-0, counted from 0, in a sentence of 1 and 2 words"):
+        check_inside(Gold(set(), {(1, 0)}), pair, "gold, line 1")
 
 
 def test_error_rate_by_hand():

@@ -61,6 +61,8 @@ def test_wrong_input_is_named(tiny_data, model, gold, tmp_path):
         (("aer", gold, tmp_path / "none"), "No such file"),
         (("align", model, "--data", tiny_data, "--layer", "7"), "--layer 7: the model has 1, counted from 0"),
         (("align", model, "--data", tiny_data, "--subset", "best"), "--subset best"),
+        (("align", tmp_path / "none.pt", "--data", tiny_data), "none.pt: no such checkpoint"),
+        (("align", model, "--data", tiny_data, "--gold", gold, "--layer", "0"), "--gold shows every layer: leave out"),
     ):
         refused = run("lwc-fairseq", *command, check=False)
         assert refused.returncode and message in refused.stderr.strip().splitlines()[-1], refused.stderr

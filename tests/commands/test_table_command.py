@@ -115,6 +115,17 @@ def test_killed_in_training_it_goes_on_to_the_same_table(command, finished, tmp_
     assert {path: path.read_bytes() for path in tmp_path.glob("*/*/*.log")} == logs  # nothing was done twice
 
 
+def test_other_flags_than_those_of_finished_rows_are_refused(command, finished, tmp_path):
+    before = {path: path.read_bytes() for path in finished.glob("*/*/*.txt")}
+    other = run(*command, finished, "--train=--cpu --max-epoch 9", "--rows", "lwc", check=False)
+    assert other.returncode == 1 and "train.command has other flags than those of now" in other.stderr
+    assert "| lwc | failed |" in other.stdout
+    assert {path: path.read_bytes() for path in finished.glob("*/*/*.txt")} == before
+    rest = run(*command, finished, "--rows", "both")  # a part of the table, over the same folder
+    assert "| both |" in rest.stdout and "failed" not in rest.stdout
+    run(*command, finished)
+
+
 def test_a_wrong_table_is_refused_in_one_line(table, tmp_path, tiny_data):
     (tmp_path / "wrong.yaml").write_text(TABLE.replace("published: 34.06", "publshed: 34.06"))
     refused = run("lwc-fairseq", "table", tmp_path / "wrong.yaml", "--data", tiny_data, "--out", tmp_path, check=False)

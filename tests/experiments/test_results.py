@@ -8,7 +8,15 @@ from sacrebleu import corpus_bleu
 
 from lwc_fairseq.experiments.job import Settings
 from lwc_fairseq.experiments.results import collect, write
-from lwc_fairseq.experiments.score import Translations, read_generated, score, significance, with_references
+from lwc_fairseq.experiments.score import (
+    Translations,
+    bleu,
+    read_generated,
+    read_references,
+    score,
+    significance,
+    with_references,
+)
 from lwc_fairseq.experiments.table import Profile, Row, Score, Table
 
 REFERENCES = [f"the {a} {b} sees a {c} here" for a in ("old", "new", "big") for b in ("cat", "dog") for c in "xyz"]
@@ -55,6 +63,32 @@ def test_more_references():
     assert score(translations, Score())["bleu"] == 100.0
     with pytest.raises(ValueError, match="--references: 1 lines for 18 translated sentences"):
         with_references(translations, [["one"]])
+
+
+def test_references_are_lines_as_fairseq_counts_them(tmp_path):
+    (tmp_path / "ref").write_bytes("a\u2028b\nc\u0085d\x0be\n".encode())
+    assert read_references([tmp_path / "ref"]) == [["a\u2028b", "c\u0085d\x0be"]]
+
+
+def test_an_unknown_tokenizer_is_refused():
+    with pytest.raises(ValueError, match="score: tokenize: 13b: sacrebleu has"):
+        bleu(Score(tokenize="13b"))
+
+
+def test_what_cannot_be_read_or_was_made_otherwise_is_a_failed_row(tmp_path):
+    table = Table(title="A table", rows=[Row(name=name, arch="rnnsearch") for name in ("good", "half", "other")])
+    settings = Settings(table, Profile(), "data", tmp_path)
+    jobs = settings.jobs(1)
+    for job in jobs:
+        job.folder.mkdir(parents=True)
+        job.generated.write_text(generated(REFERENCES))
+    jobs[1].generated.write_text("H-0")
+    jobs[2].command_file("generate").write_text("fairseq-generate --beam 99")
+    failures = {}
+    results = {result.name: result for result in collect(settings, jobs, failures)}
+    assert results["good"].value == 100 and results["good"].failed is None
+    assert "not the whole output" in results["half"].failed and "has other flags" in results["other"].failed
+    assert len(failures) == 2
 
 
 def test_significance():

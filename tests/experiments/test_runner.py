@@ -1,7 +1,11 @@
 """The runner, with shell commands in place of fairseq's."""
 
 import fcntl
+import os
 import shlex
+import signal
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -59,11 +63,52 @@ def test_a_failed_row_is_reported_and_the_others_run(tmp_path):
     assert good.generated.exists()
 
 
-def test_other_flags_in_the_same_folder_are_refused(tmp_path):
-    Runner([None]).run([make_job(tmp_path, "a", "true", "exit 1")])
+@pytest.mark.parametrize("done", [True, False])
+def test_other_flags_in_the_same_folder_are_refused(tmp_path, done):
+    Runner([None]).run([make_job(tmp_path, "a", "true", "echo translated" if done else "exit 1")])
     job = make_job(tmp_path, "a", "echo otherwise")
-    assert "was begun with other flags" in Runner([None]).run([job])[job.folder]
+    assert "train.command has other flags than those of now" in Runner([None]).run([job])[job.folder]
     assert ran(job) == ["train", "generate"]
+
+
+def test_flags_of_a_generation_that_failed_may_be_mended(tmp_path):
+    Runner([None]).run([make_job(tmp_path, "a", "true", "exit 1")])
+    job = make_job(tmp_path, "a", "true", "echo mended")
+    assert Runner([None]).run([job]) == {}
+    assert ran(job) == ["train", "generate", "generate"] and job.generated.read_text() == "mended\n"
+    other = make_job(tmp_path, "a", "true", "echo other")
+    assert "generate.command has other flags" in Runner([None]).run([other])[job.folder]
+
+
+def test_an_interruption_ends_what_runs_and_nothing_else_begins(tmp_path):
+    first = make_job(tmp_path, "a", "touch begun; sleep 60; touch ended", "true")
+    second = make_job(tmp_path, "b", "true")
+    began = time.monotonic()
+
+    def interrupt():
+        while not (first.folder / "begun").exists() and time.monotonic() < began + 20:
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        Runner([None]).run([first, second])
+    assert time.monotonic() < began + 20
+    assert not first.trained.exists() and not (second.folder / "ran").exists()
+    again = make_job(tmp_path, "a", "touch begun; sleep 60; touch ended", "true")
+    assert again.refusal() is None and not again.done
+
+
+def test_a_row_that_waits_for_another_keeps_no_device(tmp_path):
+    """`a` ends when `c` has begun, and `b`, between them, waits for `a`."""
+    here = shlex.quote(str(tmp_path))
+    wait = f"timeout 20 bash -c 'until test -e {here}/met; do sleep 0.1; done'"
+    jobs = [
+        make_job(tmp_path, "a", wait),
+        make_job(tmp_path, "b", "true", needs=("a",)),
+        make_job(tmp_path, "c", f"touch {here}/met"),
+    ]
+    assert Runner([None, None]).run(jobs) == {}
 
 
 def test_a_folder_that_another_process_works_in_is_left_alone(tmp_path):
@@ -71,7 +116,8 @@ def test_a_folder_that_another_process_works_in_is_left_alone(tmp_path):
     job.folder.mkdir(parents=True)
     with (job.folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert "another process is at work" in Runner([None]).run([job])[job.folder]
+        print("process 12345", file=lock, flush=True)
+        assert "process 12345 is at work" in Runner([None]).run([job])[job.folder]
     assert Runner([None]).run([job]) == {}
 
 
@@ -88,10 +134,12 @@ def test_progress_is_read_from_the_log():
     seen = []
 
     class Bar:
-        advance_to = staticmethod(seen.append)
+        begin_at = staticmethod(lambda share: seen.append(("begin", share)))
+        advance_to = staticmethod(lambda share: seen.append(("advance", share)))
 
     progress = Progress(["fairseq-train", "--max-update", "5", "--max-update=200", "--max-epoch", "10"], Bar())
     progress.see('INFO | train_inner | {"epoch": 1, "update": 0.5, "num_updates": "50"}')
     progress.see("something else")
     progress.see('INFO | train_inner | {"epoch": 9, "update": 9.0, "num_updates": "60"}')
-    assert seen == pytest.approx([0.9 * 50 / 200, 0.9 * 0.9])
+    assert [what for what, _ in seen] == ["begin", "advance"]
+    assert [share for _, share in seen] == pytest.approx([0.9 * 50 / 200, 0.9 * 0.9])

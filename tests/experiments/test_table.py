@@ -12,7 +12,7 @@ from lwc_fairseq.experiments.job import Settings
 from lwc_fairseq.experiments.table import Profile, load_profile, load_table
 
 TABLES = sorted((ROOT / "examples" / "tables").glob("*.yaml"))
-DEMO = ROOT / "examples" / "tables" / "profiles" / "demo.yaml"
+PROFILES = sorted((ROOT / "examples" / "tables" / "profiles").glob("*.yaml"))
 TABLE = """
 title: A table
 optimizer: --optimizer adam --lr 1e-3
@@ -46,6 +46,10 @@ def table(tmp_path):
         (("name: both, path", "name: both, arch: abd, path"), "row both: give arch or path, not both"),
         (("--hidden-dim 8", "--hidden-dim '8"), "No closing quotation"),
         (("rows:", "baseline: mine\nrows:"), "baseline mine: no such row"),
+        (("rows:", "metric: ter\nrows:"), "metric ter: choose bleu or aer"),
+        (("rows:", "average: -1\nrows:"), "average -1: must not be negative"),
+        (("{ours}:{ours}", "{ours} {ours}"), "row both: path {ours} {ours}: give one path"),
+        (("{r2l}", "{R2L}"), "row both: {R2L}: no row of that name"),
         (("title: A", "title: [A"), "not YAML"),
         (("name: ours, ", ""), "row 1: name is missing"),
         (("rows:", "rows: 3\nothers:"), "rows: give a list of rows"),
@@ -99,20 +103,27 @@ def test_seeds(table):
     assert [(job.row.name, job.seed) for job in jobs] == [(name, s) for s in (1, 2) for name in ("ours", "r2l", "both")]
     assert jobs[5].needs == (Path("out/ours/seed2"), Path("out/r2l/seed2"))
     table.write_text(TABLE.replace("--hidden-dim 8", "--seed 3"))
-    with pytest.raises(ValueError, match="--seeds 2: the rows ours have a --seed of their own"):
+    with pytest.raises(ValueError, match="--seeds 2: the flags of ours fix a --seed"):
         Settings(load_table(table), Profile(), "data", Path("out")).jobs(2)
+    table.write_text(TABLE)
+    with pytest.raises(ValueError, match="--seeds 2: the flags of ours fix a --seed"):
+        Settings(load_table(table), Profile(), "data", Path("out"), train=("--seed=7",)).jobs(2)
+
+
+def test_members_of_an_ensemble_have_seeds_of_their_own(table):
+    table.write_text(TABLE.replace("hidden: true", "hidden: true, member: 2"))
+    jobs = Settings(load_table(table), Profile(), "data", Path("out")).jobs(2)
+    seeds = [job.train[job.train.index("--seed") + 1] for job in jobs if job.train]
+    assert seeds == ["1", "201", "2", "202"]
 
 
 class TestPapers:
-    @pytest.mark.parametrize("profile", [None, DEMO], ids=["paper", "demo"])
+    @pytest.mark.parametrize("profile", [None, *PROFILES], ids=["paper", *(path.stem for path in PROFILES)])
     @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
     def test_every_flag_is_known(self, path, profile):
-        """Those of the first and the last row of each preset, to the commands that they are for."""
+        """Those of every row, to the commands that they are for."""
         settings = Settings(load_table(path), load_profile(profile), "data", Path("out"))
-        rows = {}
-        for job in settings.jobs(1):
-            rows.setdefault(job.row.arch, []).append(job)
-        for job in {id(job): job for jobs in rows.values() for job in (jobs[0], jobs[-1])}.values():
+        for job in settings.jobs(2)[: len(settings.jobs(1))]:
             if job.train:
                 options.parse_args_and_arch(options.get_training_parser(), job.train[1:])
             if job.generate and job.generate[0] == "fairseq-generate":
