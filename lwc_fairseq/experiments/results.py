@@ -171,6 +171,7 @@ def surroundings(settings: Settings, seeds: int, ran: bool) -> dict:
         "metric": table.metric.upper(),
         "paper": table.paper,
         "published_on": table.data,
+        "measured_on": settings.data,
         "date": date.today().isoformat(),
         "hardware": hardware() if ran else "collected from runs that may have been made elsewhere",
         "versions": f"Python {platform.python_version()}, PyTorch {torch.__version__}, {versions}",
@@ -201,7 +202,8 @@ def markdown(settings: Settings, results: list[Result], about: dict) -> str:
     columns += [*(["chrF2"] if metric == "BLEU" else []), "parameters", "updates", f"published {metric}"]
     if any(result.published_parameters for result in results):
         columns.append("published parameters")
-    lines = [f"# {table.title}", "", f"{table.paper}. Published values: {table.data or 'see the paper'}.", ""]
+    lines = [f"# {table.title}", "", f"{table.paper}.", ""]
+    lines += [f"Published on: {table.data or 'see the paper'}.", "", f"Measured on: `{settings.data}`.", ""]
     lines += [row_of(["", *columns]), row_of(["---"] * (len(columns) + 1))]
     lines += [row_of([result.label, *(cell(result, column) for column in columns)]) for result in results]
     lines += ["", how(about["metric"], about["seeds"], results)]
