@@ -1,4 +1,4 @@
-"""The command `lwc-fairseq`: tables of runs, averaged checkpoints, word alignments."""
+"""The command `lwc-fairseq`: tables of runs, averaged checkpoints, word alignments, comparisons."""
 
 import argparse
 import logging
@@ -12,10 +12,13 @@ from lwc_fairseq_compat import UserError
 
 from .analysis.alignment import Gold, Link, check_inside, error_rate, links, pharaoh, read_alignments, read_links
 from .analysis.attention import force
+from .analysis.compare import GROUPS, Sentences, compare, part_of_speech_bleu
+from .analysis.compare import markdown as comparison_page
+from .analysis.compare import write as write_comparison
+from .analysis.score import bleu, read_hypotheses, read_lines
 from .experiments import results, runner
 from .experiments.average import average_checkpoints, newest_epochs
 from .experiments.job import Settings
-from .experiments.score import bleu, read_references
 from .experiments.table import load_profile, load_table
 from .files import write_whole
 
@@ -27,6 +30,7 @@ def parser() -> argparse.ArgumentParser:
     add_average(commands)
     add_align(commands)
     add_aer(commands)
+    add_compare(commands)
     return top
 
 
@@ -103,6 +107,47 @@ def add_aer(commands) -> None:
     aer.set_defaults(call=aer_command)
 
 
+def add_compare(commands) -> None:
+    compare = commands.add_parser(
+        "compare",
+        help="translations of several systems side by side",
+        description="Scores with sacrebleu's signatures, a paired bootstrap test against the first system, groups of "
+        "source length, parts of speech, and the sentences on which systems differ most.",
+    )
+    compare.add_argument(
+        "systems", nargs="+", type=named_path, metavar="NAME=FILE", help="text, or the output of fairseq-generate"
+    )
+    compare.add_argument(
+        "--ref", action="append", required=True, type=Path, metavar="FILE", help="reference translations; repeatable"
+    )
+    compare.add_argument("--src", type=Path, metavar="FILE", help="the source, for groups by length")
+    compare.add_argument(
+        "--groups", type=growing, default=GROUPS, metavar="N,N,...", help="lengths at which a group begins"
+    )
+    compare.add_argument("--tags", action="append", default=[], metavar="TAG,...", help="as NN,VB; repeatable")
+    compare.add_argument("--ref-tags", type=Path, metavar="FILE", help="a tag for each word of the (first) reference")
+    compare.add_argument(
+        "--system-tags", action="append", type=named_path, default=[], metavar="NAME=FILE", help="and of a system"
+    )
+    compare.add_argument("--differences", type=positive, default=10, metavar="N", help="sentences (default: 10)")
+    compare.add_argument("--out", type=Path, metavar="DIR", help="write compare.md, compare.json and lengths.png")
+    compare.set_defaults(call=compare_command)
+
+
+def growing(text: str) -> list[int]:
+    numbers = [positive(part) for part in text.split(",")]
+    if numbers != sorted(set(numbers)):
+        raise argparse.ArgumentTypeError(f"{text}: give growing lengths")
+    return numbers
+
+
+def named_path(text: str) -> tuple[str, Path]:
+    name, equals, path = text.partition("=")
+    if not (name and equals and path):
+        raise argparse.ArgumentTypeError(f"{text}: give a name and a file, as ours=hypotheses.txt")
+    return name, Path(path)
+
+
 def add_first(command) -> None:
     command.add_argument(
         "--gold-first", type=int, choices=(0, 1), default=0, help="number of the first word in GOLD (default: 0)"
@@ -140,7 +185,7 @@ def make_table(args: argparse.Namespace) -> int:
     if (settings.table.metric == "aer") != bool(args.gold):
         needs = "needs --gold, the alignments of the test set" if not args.gold else "has no use for --gold"
         raise UserError(f"{args.table} {needs}")
-    references = read_references(args.references)
+    references = [read_lines(path) for path in args.references]
     gold = read_alignments(args.gold, args.gold_first) if args.gold else None
     runner.check_out(args.out)
     failures = {} if args.collect else runner.Runner(runner.devices(args.parallel)).run(jobs)
@@ -201,6 +246,35 @@ def aer_command(args: argparse.Namespace) -> int:
     rate = error_rate(read_links(args.hypothesis), read_alignments(args.gold, args.gold_first))
     print(f"AER {100 * rate.aer:.2f}, precision {100 * rate.precision:.2f}, recall {100 * rate.recall:.2f}")
     return 0
+
+
+def compare_command(args: argparse.Namespace) -> int:
+    systems = {name: read_hypotheses(path) for name, path in args.systems}
+    if len(systems) < len(args.systems):
+        raise UserError("two systems have the same name: give each one of its own")
+    source = read_lines(args.src) if args.src else None
+    sentences = Sentences(systems, [read_lines(path) for path in args.ref], source)
+    found = compare(sentences, args.groups, args.differences)
+    if args.tags:
+        found.parts = parts_of_speech(args, sentences)
+    print(comparison_page(found), end="")
+    if args.out:
+        runner.check_out(args.out)
+        print("wrote " + ", ".join(map(str, write_comparison(found, args.out))), file=sys.stderr)
+    return 0
+
+
+def parts_of_speech(args: argparse.Namespace, sentences: Sentences) -> dict[str, dict[str, list[float]]]:
+    """By the tags that were asked for; of the systems that have tags."""
+    tagged = {name: read_lines(path) for name, path in args.system_tags}
+    unknown = sorted(tagged.keys() - sentences.systems.keys())
+    if not args.ref_tags or not tagged or unknown:
+        what = f"no system is called {unknown[0]}" if unknown else "--ref-tags and --system-tags are needed"
+        raise UserError(f"--tags: {what}")
+    reference = "the reference"
+    texts = {**{name: sentences.systems[name] for name in tagged}, reference: sentences.references[0]}
+    tagged[reference] = read_lines(args.ref_tags)
+    return {tags: part_of_speech_bleu(tags.split(","), texts, tagged, reference) for tags in args.tags}
 
 
 def main() -> None:

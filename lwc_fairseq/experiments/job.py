@@ -9,7 +9,8 @@ from pathlib import Path
 import lwc_fairseq
 from lwc_fairseq_compat import UserError
 
-from .table import PLACEHOLDER, Profile, Row, Score, Table
+from ..analysis.score import Score
+from .table import PLACEHOLDER, Profile, Row, Table
 
 Command = list[str]
 

@@ -20,9 +20,9 @@ import lwc_fairseq
 from lwc_fairseq_compat import UserError
 
 from ..analysis.alignment import Gold, error_rate, read_links
+from ..analysis.score import Translations, read_generated, score, significance, with_references
 from ..files import write_whole
 from .job import Job, Settings
-from .score import Translations, read_generated, score, significance, with_references
 from .table import Row, Table
 
 

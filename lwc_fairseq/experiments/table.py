@@ -14,18 +14,12 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from lwc_fairseq_compat import UserError
 
+from ..analysis.score import Score
+
 PLACEHOLDER = re.compile(r"\{([^{}\"': ]+)\}")
 """In flags and paths: the checkpoint of an earlier row."""
 
 Config = TypeVar("Config")
-
-
-@dataclass
-class Score:
-    """sacrebleu's options. Data of the papers are tokenised, so by default it tokenises nothing itself."""
-
-    tokenize: str = "none"
-    lowercase: bool = False
 
 
 @dataclass

@@ -1,5 +1,6 @@
-"""What fairseq-generate wrote, and sacrebleu's scores of it."""
+"""Translations, and sacrebleu's scores of them."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -9,7 +10,13 @@ from sacrebleu.significance import PairedTest
 
 from lwc_fairseq_compat import UserError
 
-from .table import Score
+
+@dataclass
+class Score:
+    """sacrebleu's options. Data of the papers are tokenised, so by default it tokenises nothing itself."""
+
+    tokenize: str = "none"
+    lowercase: bool = False
 
 
 @dataclass(frozen=True)
@@ -40,12 +47,36 @@ def read_generated(path: Path) -> Translations:
     return Translations(hypotheses, [references])
 
 
-def read_references(paths: list[Path]) -> list[list[str]]:
-    """Reference translations from text files, a line a sentence."""
+def read_hypotheses(path: Path) -> list[str]:
+    """Translations, a line a sentence, from a text file or from the output of fairseq-generate or fairseq-interactive.
+
+    Raises:
+        UserError: the file cannot be read, or is empty.
+    """
+    lines = read_lines(path)
+    found: dict[int, str] = {}
+    for line in lines:
+        if match := re.match(r"H-(\d+)\t\S+\t(.*)", line):
+            found.setdefault(int(match[1]), match[2])
+    return [found[number] for number in sorted(found)] or lines
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a text file, as fairseq counts them: what ends one is the newline alone.
+
+    Raises:
+        UserError: the file cannot be read, or is empty; it is named.
+    """
     try:
-        return [path.read_bytes().decode("utf-8").removesuffix("\n").split("\n") for path in paths]
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"--references: {error}") from error
+        text = path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        line = path.read_bytes()[: error.start].count(b"\n") + 1
+        raise UserError(f"{path}, line {line}: not UTF-8") from error
+    if not text:
+        raise UserError(f"{path}: the file is empty")
+    return text.removesuffix("\n").split("\n")
 
 
 def with_references(translations: Translations, references: list[list[str]]) -> Translations:

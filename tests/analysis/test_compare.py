@@ -1,0 +1,89 @@
+"""Comparisons: the numbers of sacrebleu's own command, groups, parts of speech, differences."""
+
+import json
+
+import pytest
+
+from conftest import run
+from lwc_fairseq.analysis.compare import Sentences, compare, length_groups, part_of_speech_bleu
+from sentences import REFERENCES, generated, worse
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "ref").write_text("\n".join(REFERENCES) + "\n")
+    (tmp_path / "src").write_text("".join("wort " * (i + 1) + "\n" for i in range(len(REFERENCES))))
+    (tmp_path / "a").write_text("\n".join(line.upper() for line in worse("cat")) + "\n")
+    (tmp_path / "b").write_text(generated(worse("x here")))
+    return tmp_path
+
+
+def test_numbers_are_those_of_sacrebleus_command(files):
+    page = run(
+        *("lwc-fairseq", "compare", f"first={files / 'a'}", f"second={files / 'b'}", "--ref", files / "ref"),
+        *("--src", files / "src", "--out", files / "out"),
+    ).stdout
+    ours = json.loads((files / "out" / "compare.json").read_text())
+    for variant, flags in (("BLEU", ()), ("BLEU, lower-cased", ("-lc",)), ("BLEU, 13a", ())):
+        tokenize = "13a" if variant.endswith("13a") else "none"
+        theirs = json.loads(
+            run(
+                *("sacrebleu", files / "ref", "-i", files / "a", "--tokenize", tokenize, *flags, "--force"),
+                *("--metrics", "bleu", "chrf", "--width", "2"),
+            ).stdout
+        )
+        assert ours["scores"]["first"][variant] == pytest.approx(theirs[0]["score"], abs=0.005)
+        assert ours["signatures"][variant] == theirs[0]["signature"]
+        assert ours["scores"]["first"]["chrF2"] == pytest.approx(theirs[1]["score"], abs=0.005)
+    assert ours["scores"]["second"]["p"] < 0.05 and "p" not in ours["scores"]["first"]
+    assert "| first | " in page and "## By source length" in page and "## Where they differ most" in page
+    assert (files / "out" / "lengths.png").read_bytes().startswith(b"\x89PNG")
+    assert (files / "out" / "compare.md").read_text() == page
+
+
+def test_groups_of_source_length():
+    source = ["w " * length for length in (1, 9, 10, 19, 50, 70)]
+    references = ["a b c d e"] * 6
+    systems = {"one": ["a b c d e"] * 4 + ["a"] * 2}
+    found = length_groups(Sentences(systems, [references], source), (10, 20, 50))
+    assert [(group["from"], group["to"], group["sentences"]) for group in found] == [
+        (0, 10, 2),
+        (10, 20, 2),
+        (50, None, 2),
+    ]
+    assert [group["bleu"]["one"] for group in found[:2]] == [100, 100] and found[2]["bleu"]["one"] < 10
+    assert [group["length"]["one"] for group in found] == [5, 5, 1] and found[2]["length"]["reference"] == 5
+
+
+def test_parts_of_speech():
+    """Only nouns count, NNS among them; they are all there, in one line in another order."""
+    texts = {"ref": ["the cat sees two dogs", "a house"], "one": ["a cat and dogs", "houses are"]}
+    tagged = {"ref": ["DT NN VB CD NNS", "DT NN"], "one": ["DT NN CC NNS", "NNS VB"]}
+    (scores,) = part_of_speech_bleu(["NN"], texts, tagged, "ref").values()
+    assert scores[0] == pytest.approx(100 * 2 / 3, abs=0.01)  # cat, dogs, not house
+    assert scores[1] == pytest.approx(100 * (2 / 3 * 1 / 1) ** 0.5, abs=0.01)
+    tagged["one"][1] = "NNS"
+    with pytest.raises(ValueError, match="one, line 2: 2 words, but 1 tags"):
+        part_of_speech_bleu(["NN"], texts, tagged, "ref")
+
+
+def test_the_largest_differences_come_first():
+    references = ["the cat sees a dog", "a house", "five words are in here"]
+    systems = {"one": references, "two": ["the cat sees a dog", "nothing like it", "five words are in there"]}
+    found = compare(Sentences(systems, [references], ["eins", "zwei", "drei"]))
+    assert [one["line"] for one in found.differences] == [2, 3]
+    assert found.differences[0]["source"] == "zwei" and found.differences[0]["chrf"]["one"] == 100
+
+
+def test_wrong_input_is_named(files):
+    (files / "short").write_text("one line\n")
+    (files / "empty").write_text("")
+    for words, message in (
+        ((f"a={files / 'a'}", f"b={files / 'short'}"), "b has 1 lines, reference 1 has 18"),
+        ((f"a={files / 'empty'}",), "the file is empty"),
+        ((files / "a",), "give a name and a file"),
+        ((f"a={files / 'a'}", f"a={files / 'b'}"), "two systems have the same name"),
+        ((f"a={files / 'a'}", "--tags", "NN,VB"), "--ref-tags and --system-tags are needed"),
+    ):
+        refused = run("lwc-fairseq", "compare", "--ref", files / "ref", *words, check=False)
+        assert refused.returncode and message in refused.stderr and "Traceback" not in refused.stderr
