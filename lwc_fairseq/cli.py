@@ -1,4 +1,4 @@
-"""The command `lwc-fairseq`: tables of runs, averaged checkpoints, word alignments, comparisons."""
+"""The command `lwc-fairseq`: tables of runs, averaged checkpoints, and what models do."""
 
 import argparse
 import logging
@@ -11,10 +11,11 @@ import lwc_fairseq  # noqa: F401  (registers the models)
 from lwc_fairseq_compat import UserError
 
 from .analysis.alignment import Gold, Link, check_inside, error_rate, links, pharaoh, read_alignments, read_links
-from .analysis.attention import force
+from .analysis.attention import force, load
 from .analysis.compare import GROUPS, Sentences, compare, part_of_speech_bleu
 from .analysis.compare import markdown as comparison_page
 from .analysis.compare import write as write_comparison
+from .analysis.picture import draw, panels, save_weights
 from .analysis.score import bleu, read_hypotheses, read_lines
 from .experiments import results, runner
 from .experiments.average import average_checkpoints, newest_epochs
@@ -31,6 +32,7 @@ def parser() -> argparse.ArgumentParser:
     add_align(commands)
     add_aer(commands)
     add_compare(commands)
+    add_attention(commands)
     return top
 
 
@@ -105,6 +107,25 @@ def add_aer(commands) -> None:
     aer.add_argument("gold", type=Path, metavar="GOLD")
     add_first(aer)
     aer.set_defaults(call=aer_command)
+
+
+def add_attention(commands) -> None:
+    attention = commands.add_parser(
+        "attention",
+        help="pictures of attention",
+        description="Heat maps of what a model attends to while it produces a translation: the source and, right of "
+        "a line, the target so far (mixed or self-attention) or the reverse translation. A row is the step that "
+        "produces a token.",
+    )
+    attention.add_argument("checkpoint", help="a model of this plugin, or fairseq's Transformer")
+    attention.add_argument("--data", required=True, help="a folder that fairseq-preprocess wrote")
+    attention.add_argument("--source", required=True, help="a sentence, in tokens as in the data")
+    attention.add_argument("--target", help="its translation; left out: the model's own")
+    attention.add_argument("--layer", type=number_or_all, metavar="K", help="from 0, or all, side by side (default)")
+    attention.add_argument("--head", type=number_or_all, metavar="H", help="from 0, or all: their mean (default)")
+    attention.add_argument("--out", required=True, type=Path, metavar="FILE", help="a .png, .svg or .html")
+    attention.add_argument("--weights", type=Path, metavar="FILE.npz", help="write the numbers as well")
+    attention.set_defaults(call=attention_command)
 
 
 def add_compare(commands) -> None:
@@ -245,6 +266,16 @@ def print_error_rates(args: argparse.Namespace, gold: list[Gold]) -> None:
 def aer_command(args: argparse.Namespace) -> int:
     rate = error_rate(read_links(args.hypothesis), read_alignments(args.gold, args.gold_first))
     print(f"AER {100 * rate.aer:.2f}, precision {100 * rate.precision:.2f}, recall {100 * rate.recall:.2f}")
+    return 0
+
+
+def attention_command(args: argparse.Namespace) -> int:
+    model, task = load(args.checkpoint, args.data)
+    made = panels(model, task, args.source, args.target, args.layer, args.head)
+    draw(made, args.out, f"{args.source}  →  {' '.join(made[0].rows[:-1])}")
+    if args.weights:
+        save_weights(made, args.weights)
+    print("wrote " + ", ".join(str(path) for path in (args.out, args.weights) if path))
     return 0
 
 

@@ -8,7 +8,7 @@ import torch
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 
 from conftest import PAD, make_abd, make_deepatt, make_dictionary, make_lwc, random_batch
-from lwc_fairseq.analysis.attention import source_attentions
+from lwc_fairseq.analysis.attention import attention_weights, source_attentions
 
 
 def make_transformer():
@@ -62,3 +62,21 @@ def test_hooks_are_taken_off_again():
     source_attentions(model, src, prev)
     assert torch.equal(model(src, None, prev)[0], before)
     assert not any(layer.encoder_attn._forward_hooks for layer in model.decoder.layers)
+
+
+def test_self_attention_of_the_transformer_sees_what_was_read():
+    model = make_transformer()
+    src, prev = random_batch([(4, 3), (2, 6)], types=15)
+    for weights in attention_weights(model, src, prev).target:
+        assert weights.shape == (2, 4, 6, 6)
+        assert torch.allclose(weights.sum(-1), torch.ones(2, 4, 6)) and not weights.triu(1).any()
+        assert not torch.allclose(weights[:, 0], weights[:, 1])  # heads, not their mean
+
+
+def test_mixed_attention_is_of_both_sides():
+    model = make_lwc()
+    src, prev = random_batch([(4, 3), (4, 6)], types=15)
+    weights = attention_weights(model, src, prev)
+    for source, target in zip(weights.source, weights.target, strict=True):
+        total = source.sum(-1) + target.sum(-1)
+        assert torch.allclose(total, torch.ones_like(total)) and not target.triu(1).any()

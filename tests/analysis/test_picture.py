@@ -1,0 +1,94 @@
+"""Pictures of attention: what is on the axes, and that they can be read."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from conftest import make_abd, make_deepatt, make_dictionary, make_lwc, run
+from lwc_fairseq.analysis.picture import Panel, draw, make_figure, page, panels
+from lwc_fairseq.tasks.concat_translation import ConcatTranslationConfig, ConcatTranslationTask
+
+SOURCE, TARGET = "w1 w2 w3 w4", "w5 w6 w7"
+MODELS = {
+    "lwc": (lambda: make_lwc(dtype=torch.float32), 3, ["(start)", "w5", "w6", "w7"]),
+    "deepatt": (lambda: make_deepatt(types=(17, 17), dtype=torch.float32), 3, []),
+    "abd": (lambda: make_abd(types=(17, 17), dtype=torch.float32), 1, None),
+}
+
+
+def make_task(**settings):
+    return ConcatTranslationTask(ConcatTranslationConfig(**settings), make_dictionary(17), make_dictionary(17))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_tokens_on_the_axes_and_weights_that_add_up(name):
+    make, layers, others = MODELS[name]
+    model = make()
+    made = panels(model, make_task(), SOURCE, TARGET, None, None)
+    assert [panel.title for panel in made] == [f"layer {number}" for number in range(layers)]
+    for panel in made:
+        assert panel.rows == ["w5", "w6", "w7", "</s>"] and panel.columns[:5] == ["w1", "w2", "w3", "w4", "</s>"]
+        assert panel.weights.shape == (len(panel.rows), len(panel.columns)) and panel.split == 5
+        total = panel.weights.sum(1)
+        assert torch.allclose(total, torch.full_like(total, 2.0 if name == "abd" else 1.0), atol=1e-5)
+        if others is not None:
+            assert panel.columns[5:] == others
+        else:
+            found = model.encoder.reverse_translations(torch.tensor([[5, 6, 7, 8, 2]]))[0]
+            assert len(panel.columns) == 5 + len(found)
+
+
+def test_without_a_target_the_model_translates():
+    made = panels(make_deepatt(types=(17, 17), dtype=torch.float32), make_task(), SOURCE, None, 1, None)
+    assert len(made) == 1 and made[0].title == "layer 1" and made[0].rows[-1] == "</s>"
+
+
+def test_right_to_left_models_produce_the_last_word_first():
+    model, task = make_deepatt(types=(17, 17), dtype=torch.float32), make_task(reverse_target=True)
+    assert panels(model, task, SOURCE, TARGET, 0, None)[0].rows == ["w7", "w6", "w5", "</s>"]
+
+
+def test_what_is_not_there_is_refused():
+    model, task = make_lwc(dtype=torch.float32), make_task()
+    for choice, message in (((3, None), "--layer 3"), ((None, 2), "--head 2")):
+        with pytest.raises(ValueError, match=message):
+            panels(model, task, SOURCE, TARGET, *choice)
+    with pytest.raises(ValueError, match="--source: give a sentence"):
+        panels(model, task, "  ", TARGET, None, None)
+
+
+def test_labels_of_60_tokens_do_not_overlap():
+    tokens = [f"quitelongword{i}" for i in range(60)]
+    panel = Panel("layer 0", tokens, tokens, torch.rand(60, 60), 60)
+    figure = make_figure([panel] * 2, "a title")
+    figure.draw_without_rendering()
+    for axes in figure.axes[:2]:
+        for labels, low, high in ((axes.get_xticklabels(), "x0", "x1"), (axes.get_yticklabels(), "y0", "y1")):
+            boxes = sorted((label.get_window_extent() for label in labels), key=lambda box: getattr(box, low))
+            assert all(getattr(a, high) <= getattr(b, low) + 0.5 for a, b in itertools.pairwise(boxes))
+
+
+def test_formats(tmp_path):
+    made = [Panel("layer 0", ["a", "b"], ["c", "d", "e"], torch.rand(2, 3), 2)]
+    for name, beginning in (("a.png", b"\x89PNG"), ("a.svg", b"<?xml"), ("a.html", b"<!DOCTYPE html>")):
+        draw(made, tmp_path / name, "a < b")
+        assert (tmp_path / name).read_bytes().startswith(beginning)
+    text = (tmp_path / "a.html").read_text()
+    assert "<title>a &lt; b</title>" in text and "src=" not in text and "<link" not in text
+    assert page("x", "<?xml?><svg></svg>").endswith("<body><svg></svg></body></html>\n")
+    with pytest.raises(ValueError, match=r"a\.jpg: give a name that ends in"):
+        draw(made, tmp_path / "a.jpg", "")
+
+
+def test_command(tiny_checkpoint, tiny_data, tmp_path):
+    command = ("lwc-fairseq", "attention", tiny_checkpoint, "--data", tiny_data, "--source", "ba de fi", "--out")
+    said = run(*command, tmp_path / "a.png", "--weights", tmp_path / "a.npz").stdout
+    assert str(tmp_path / "a.png") in said and (tmp_path / "a.png").exists()
+    numbers = np.load(tmp_path / "a.npz")
+    assert numbers["weights"].shape == (2, len(numbers["rows"]), len(numbers["columns"]))
+    assert list(numbers["columns"][:4]) == ["ba", "de", "fi", "</s>"] and numbers["source_columns"] == 4
+    refused = run(*command, tmp_path / "b.png", "--layer", "5", check=False)
+    assert refused.returncode and "--layer 5: the model has 2" in refused.stderr.strip().splitlines()[-1]
+    assert not (tmp_path / "b.png").exists()
