@@ -163,7 +163,7 @@ class TestCriterion:
             make_criterion(forward_weight)
 
     def test_a_model_without_backward_decoder(self):
-        with pytest.raises(ValueError, match="needs a model with a backward decoder, which Linear has not: train"):
+        with pytest.raises(ValueError, match="needs a model with a backward decoder, and this one has none: train"):
             make_criterion()(torch.nn.Linear(1, 1), make_sample(*batch()))
 
 

@@ -19,6 +19,10 @@ def packed(lengths=LENGTHS):
     return pack(*random_batch(lengths), PAD)
 
 
+def padded(packing):
+    return PaddedAttention(packing, mixed_attention_mask(packing.source_lengths, packing.length))
+
+
 def test_mask_is_equation_3_for_every_sentence_of_a_ragged_batch():
     mask = mixed_attention_mask(torch.tensor([n for n, _ in LENGTHS]), 6)
     assert mask.shape == (3, 6, 6)
@@ -52,7 +56,7 @@ def attention_by_loops(qkv, lengths):
 
 def test_padded_attention_equals_loops():
     qkv = torch.randn(16, 3, 2, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    context = PaddedAttention(packed())(qkv)
+    context = padded(packed())(qkv)
     assert torch.allclose(context, attention_by_loops(qkv, LENGTHS), atol=1e-12)
 
 
@@ -74,7 +78,7 @@ def test_flash_attention_composes_eq_3_from_variable_length_calls(monkeypatch):
     assert torch.allclose(FlashAttention(packed())(qkv), attention_by_loops(qkv, LENGTHS), atol=1e-12)
     src, _ = random_batch(LENGTHS)
     sources, alone = pack(src, src[:, :0], PAD), qkv[:9]
-    assert torch.allclose(FlashAttention(sources)(alone), PaddedAttention(sources)(alone), atol=1e-12)
+    assert torch.allclose(FlashAttention(sources)(alone), padded(sources)(alone), atol=1e-12)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
@@ -84,10 +88,10 @@ def test_flash_path_equals_mask_path(dtype):
     src, prev = random_batch(lengths)
     packing = pack(src.cuda(), prev.cuda(), PAD)
     qkv = torch.randn(sum(map(sum, lengths)), 3, 4, 64, device="cuda", dtype=dtype, requires_grad=True)
-    flash, padded = attend_packed(packing, qkv, 0.0), PaddedAttention(packing)
+    flash, masked = attend_packed(packing, qkv, 0.0), padded(packing)
     assert isinstance(flash, FlashAttention)
     grad = torch.randn_like(qkv[:, 0])
-    outcomes = [(a := attend(qkv), torch.autograd.grad(a, qkv, grad)[0]) for attend in (flash, padded)]
+    outcomes = [(a := attend(qkv), torch.autograd.grad(a, qkv, grad)[0]) for attend in (flash, masked)]
     for ours, theirs in zip(*outcomes, strict=True):
         assert torch.allclose(ours, theirs, atol=3e-2 if dtype == torch.bfloat16 else 4e-3)
 
@@ -108,4 +112,4 @@ def test_heads_share_one_projection_of_each_kind():
         "out.weight": (8, 8),
         "out.bias": (8,),
     }
-    assert attention(torch.randn(16, 8), PaddedAttention(packed())).shape == (16, 8)
+    assert attention(torch.randn(16, 8), padded(packed())).shape == (16, 8)
