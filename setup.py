@@ -15,6 +15,7 @@ setup(
         "numpy>=2",
         "hydra-core>=1.3,<1.4",
         "omegaconf>=2.3,<2.4",
+        "PyYAML",
         "sacrebleu>=2.4",
         "subword-nmt>=0.3.8",
         "bitarray",

@@ -16,6 +16,7 @@ from .analysis.compare import GROUPS, Sentences, compare, part_of_speech_bleu
 from .analysis.compare import markdown as comparison_page
 from .analysis.compare import write as write_comparison
 from .analysis.picture import draw, panels, save_weights
+from .analysis.report import write_report
 from .analysis.score import bleu, read_hypotheses, read_lines
 from .experiments import results, runner
 from .experiments.average import average_checkpoints, newest_epochs
@@ -33,6 +34,7 @@ def parser() -> argparse.ArgumentParser:
     add_aer(commands)
     add_compare(commands)
     add_attention(commands)
+    add_report(commands)
     return top
 
 
@@ -126,6 +128,18 @@ def add_attention(commands) -> None:
     attention.add_argument("--out", required=True, type=Path, metavar="FILE", help="a .png, .svg or .html")
     attention.add_argument("--weights", type=Path, metavar="FILE.npz", help="write the numbers as well")
     attention.set_defaults(call=attention_command)
+
+
+def add_report(commands) -> None:
+    report = commands.add_parser(
+        "report",
+        help="a finished table as one page",
+        description="One page of HTML that needs no network: results, curve, groups of source length, the sentences on "
+        "which rows differ most, attention.",
+    )
+    report.add_argument("folder", type=Path, metavar="DIR", help="what `table` wrote to")
+    report.add_argument("--out", type=Path, metavar="FILE.html", help="default: DIR/report.html")
+    report.set_defaults(call=report_command)
 
 
 def add_compare(commands) -> None:
@@ -276,6 +290,13 @@ def attention_command(args: argparse.Namespace) -> int:
     if args.weights:
         save_weights(made, args.weights)
     print("wrote " + ", ".join(str(path) for path in (args.out, args.weights) if path))
+    return 0
+
+
+def report_command(args: argparse.Namespace) -> int:
+    out = args.out or args.folder / "report.html"
+    write_report(args.folder, out)
+    print(f"wrote {out}")
     return 0
 
 

@@ -3,8 +3,10 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import cycle
 from pathlib import Path
 
+from matplotlib.figure import Figure
 from sacrebleu import sentence_chrf
 from sacrebleu.metrics import BLEU, CHRF
 
@@ -245,25 +247,22 @@ def write(found: Comparison, out: Path) -> list[Path]:
     write_whole(out / "compare.md", markdown(found))
     write_whole(out / "compare.json", json.dumps(asdict(found), indent=1, ensure_ascii=False))
     written = [out / "compare.md", out / "compare.json"]
-    return [*written, plot_groups(found, out / "lengths.png")] if found.groups else written
+    if found.groups:
+        make_groups_figure(found.groups).savefig(out / "lengths.png", dpi=150)
+        written.append(out / "lengths.png")
+    return written
 
 
-def plot_groups(found: Comparison, path: Path) -> Path:
-    """BLEU and mean length over groups, a line for each system."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, panels = pyplot.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    x = [group_name(group) for group in found.groups]
-    for axes, what, label in zip(panels, ("bleu", "length"), ("BLEU", "words of the translation"), strict=True):
-        for style, name in zip("os^Dv<>p*" * 9, found.groups[0][what], strict=False):
-            y = [group[what][name] for group in found.groups]
-            axes.plot(x, y, "k--" if name == "reference" else f"-{style}", label=name)
-        axes.set(xlabel="words of the source", ylabel=label)
+def make_groups_figure(groups: list[dict]) -> Figure:
+    """BLEU and mean length over groups of source length, a line for each system."""
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    x = [group_name(group) for group in groups]
+    titles = {"bleu": "BLEU", "length": "words of the translation"}
+    for axes, (what, title) in zip(figure.subplots(1, 2), titles.items(), strict=True):
+        for marker, name in zip(cycle("os^Dv<>p*"), groups[0][what], strict=False):
+            y = [group[what][name] for group in groups]
+            axes.plot(x, y, "k--" if name == "reference" else f"-{marker}", label=name)
+        axes.set(xlabel="words of the source", ylabel=title)
         axes.grid(alpha=0.3)
-        axes.legend()
-    figure.savefig(path, dpi=150)
-    pyplot.close(figure)
-    return path
+        axes.legend(fontsize=8)
+    return figure

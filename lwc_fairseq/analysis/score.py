@@ -25,15 +25,16 @@ class Translations:
 
     hypotheses: list[str]
     references: list[list[str]]  # one list for each reference translation
+    source: list[str] | None = None
 
 
 def read_generated(path: Path) -> Translations:
-    """The best hypothesis (H-) and the reference (T-) of each sentence in the output of fairseq-generate.
+    """The source (S-), the best hypothesis (H-) and the reference (T-) of each sentence in fairseq-generate's output.
 
     Raises:
         UserError: the output is not complete.
     """
-    kinds: dict[str, dict[int, str]] = {"H": {}, "T": {}}
+    kinds: dict[str, dict[int, str]] = {"S": {}, "H": {}, "T": {}}
     line = ""
     with path.open(encoding="utf-8") as lines:
         for line in lines:
@@ -41,10 +42,12 @@ def read_generated(path: Path) -> Translations:
             number, tab, fields = rest.rstrip("\n").partition("\t")
             if dash and kind in kinds and tab:
                 kinds[kind].setdefault(int(number), fields.rpartition("\t")[2])  # after the score, if there is one
-    if not line.startswith("Generate ") or not kinds["H"] or kinds["H"].keys() != kinds["T"].keys():
+    sources, hypotheses, references = kinds.values()
+    whole = line.startswith("Generate ") and sources.keys() == hypotheses.keys() == references.keys()
+    if not whole or not hypotheses:
         raise UserError(f"{path}: not the whole output of fairseq-generate; remove it and run the row again")
-    hypotheses, references = ([kinds[kind][number] for number in sorted(kinds[kind])] for kind in "HT")
-    return Translations(hypotheses, [references])
+    ordered = [[lines[number] for number in sorted(lines)] for lines in (hypotheses, references, sources)]
+    return Translations(ordered[0], [ordered[1]], ordered[2])
 
 
 def read_hypotheses(path: Path) -> list[str]:

@@ -1,0 +1,73 @@
+"""The page of a finished table: everything is in it, and it asks for nothing."""
+
+import json
+import re
+
+import pytest
+
+from conftest import run
+from lwc_fairseq.analysis.report import cell, read_run, write_report
+from sentences import generated, worse
+
+
+def row(name, **values):
+    empty = ("value", "deviation", "p", "parameters", "updates", "published", "failed")
+    return {"name": name, "label": name, "runs": [], **dict.fromkeys(empty), **values}
+
+
+@pytest.fixture
+def finished(tmp_path):
+    """A table of two rows that were measured, one that failed, and one that is published."""
+    about = {
+        "title": "A <table>",
+        "metric": "BLEU",
+        "paper": "a paper",
+        "published_on": "",
+        "measured_on": "data",
+        "date": "2026-11-21",
+        "hardware": "2 cores",
+        "versions": "these",
+        "command": "lwc-fairseq table t.yaml",
+        "seeds": 1,
+        "flags": {"train": "--max-update 5"},
+        "rows": [
+            row("ours", value=71.25, runs=[{"seed": 1}], parameters=19070464),
+            row("base", value=60.0, runs=[{"seed": 1}], p=0.004),
+            row("broken", failed="the reason"),
+            row("theirs", published=35.07),
+        ],
+    }
+    (tmp_path / "table.json").write_text(json.dumps(about))
+    for name, words in (("ours", "x here"), ("base", "cat")):
+        (tmp_path / name / "seed1").mkdir(parents=True)
+        (tmp_path / name / "seed1" / "generated.txt").write_text(generated(worse(words)))
+    return tmp_path
+
+
+def test_the_page_has_all_and_asks_for_nothing(finished):
+    write_report(finished, finished / "report.html")
+    page = (finished / "report.html").read_text()
+    assert "<title>A &lt;table&gt;</title>" in page and "<table>" in page
+    for text in ("71.25", "19,070,464", "0.004", "failed", "35.07", "--max-update 5", "By source length", "Line "):
+        assert text in page, text
+    assert not re.findall(r'(?:src|href)="(?!data:)', page)
+    assert page.count("<img") == page.count('src="data:image/png;base64,') == 1
+
+
+def test_numbers_are_written_as_people_read_them():
+    assert [cell(value) for value in (None, 3, 1234, 0.5, 71.25, 94.0, "text")] == [
+        *("", "3", "1,234", "0.5", "71.25", "94", "text")
+    ]
+
+
+def test_a_folder_without_a_table_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"table\.json: No such file"):
+        read_run(tmp_path)
+    (tmp_path / "table.json").write_text('{"title": 1\n')
+    with pytest.raises(ValueError, match=r"table\.json, line \d: not JSON"):
+        read_run(tmp_path)
+
+
+def test_command(finished):
+    said = run("lwc-fairseq", "report", finished).stdout
+    assert said.strip() == f"wrote {finished / 'report.html'}" and (finished / "report.html").exists()
