@@ -87,8 +87,7 @@ def add_align(commands) -> None:
         "source word that it attends to most: a line a sentence, links i-j of source and target words, from 0. "
         "Sub-words (@@) count as words.",
     )
-    align.add_argument("checkpoint", help="a model of this plugin, or fairseq's Transformer")
-    align.add_argument("--data", required=True, help="a folder that fairseq-preprocess wrote")
+    add_model(align)
     align.add_argument("--subset", default="test", help="which part of it (default: test)")
     align.add_argument("--layer", type=number_or_all, default="all", metavar="K", help="from 0, or all: their mean")
     align.add_argument("--head", type=number_or_all, default="all", metavar="H", help="from 0, or all: their mean")
@@ -119,8 +118,7 @@ def add_attention(commands) -> None:
         "a line, the target so far (mixed or self-attention) or the reverse translation. A row is the step that "
         "produces a token.",
     )
-    attention.add_argument("checkpoint", help="a model of this plugin, or fairseq's Transformer")
-    attention.add_argument("--data", required=True, help="a folder that fairseq-preprocess wrote")
+    add_model(attention)
     attention.add_argument("--source", required=True, help="a sentence, in tokens as in the data")
     attention.add_argument("--target", help="its translation; left out: the model's own")
     attention.add_argument("--layer", type=number_or_all, metavar="K", help="from 0, or all, side by side (default)")
@@ -181,6 +179,11 @@ def named_path(text: str) -> tuple[str, Path]:
     if not (name and equals and path):
         raise argparse.ArgumentTypeError(f"{text}: give a name and a file, as ours=hypotheses.txt")
     return name, Path(path)
+
+
+def add_model(command) -> None:
+    command.add_argument("checkpoint", help="a model of this plugin, or fairseq's Transformer")
+    command.add_argument("--data", required=True, help="a folder that fairseq-preprocess wrote")
 
 
 def add_first(command) -> None:

@@ -13,6 +13,7 @@ from sacrebleu.metrics import BLEU, CHRF
 from lwc_fairseq_compat import UserError
 
 from ..files import write_whole
+from ..markdown import table
 from .score import Score, Translations, bleu, significance
 
 VARIANTS = {
@@ -73,18 +74,18 @@ def compare(sentences: Sentences, bounds: Sequence[int] = GROUPS, differences: i
         differences: how many sentences to show.
     """
     sentences.check()
-    chrf = CHRF()
+    metrics = {**{name: bleu(options) for name, options in VARIANTS.items()}, "chrF2": CHRF()}
     scores = {}
     for name in sentences.systems:
         found = sentences.of(name)
-        scores[name] = {variant: corpus_bleu(found, options) for variant, options in VARIANTS.items()}
-        scores[name]["chrF2"] = round(chrf.corpus_score(found.hypotheses, found.references).score, 2)
-        scores[name]["length ratio"] = round(bleu(Score()).corpus_score(found.hypotheses, found.references).ratio, 3)
+        results = {variant: metrics[variant].corpus_score(found.hypotheses, found.references) for variant in metrics}
+        scores[name] = {variant: round(result.score, 2) for variant, result in results.items()}
+        scores[name]["length ratio"] = round(results["BLEU"].ratio, 3)
     first, *others = sentences.systems
     for name in others:
         scores[name]["p"] = significance([sentences.of(first)], [sentences.of(name)], Score())
     return Comparison(
-        signatures=signatures(sentences),
+        signatures={variant: str(metric.get_signature()) for variant, metric in metrics.items()},
         scores=scores,
         groups=length_groups(sentences, bounds) if sentences.source is not None else [],
         differences=largest_differences(sentences, differences) if others else [],
@@ -93,15 +94,6 @@ def compare(sentences: Sentences, bounds: Sequence[int] = GROUPS, differences: i
 
 def corpus_bleu(found: Translations, options: Score) -> float:
     return round(bleu(options).corpus_score(found.hypotheses, found.references).score, 2)
-
-
-def signatures(sentences: Sentences) -> dict[str, str]:
-    """sacrebleu's, which hold the number of references: so after scoring."""
-    found = sentences.of(next(iter(sentences.systems)))
-    metrics = {**{name: bleu(options) for name, options in VARIANTS.items()}, "chrF2": CHRF()}
-    for metric in metrics.values():
-        metric.corpus_score(found.hypotheses, found.references)
-    return {name: str(metric.get_signature()) for name, metric in metrics.items()}
 
 
 def length_groups(sentences: Sentences, bounds: Sequence[int]) -> list[dict]:
@@ -192,18 +184,15 @@ def markdown(found: Comparison) -> str:
     first = next(iter(found.scores))
     columns = list(found.scores[first])
     test = f"p, against {first}"
-    lines = [row_of(["", *columns, test]), row_of(["---"] * (len(columns) + 2))]
-    for name, scores in found.scores.items():
-        p = f"{scores['p']:.3f}" if "p" in scores else ""
-        lines.append(row_of([name, *(f"{scores[column]:.2f}" for column in columns), p]))
+    rows = [
+        [name, *(f"{scores[column]:.2f}" for column in columns), f"{scores['p']:.3f}" if "p" in scores else ""]
+        for name, scores in found.scores.items()
+    ]
+    lines = table(["", *columns, test], rows)
     lines += ["", "sacrebleu; p: paired bootstrap of BLEU, 1,000 samples.", ""]
     lines += [f"- {name}: `{signature}`" for name, signature in found.signatures.items()]
     lines += groups_page(found) + parts_page(found) + differences_page(found)
     return "\n".join([*lines, ""])
-
-
-def row_of(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
 
 
 def groups_page(found: Comparison) -> list[str]:
@@ -213,11 +202,11 @@ def groups_page(found: Comparison) -> list[str]:
     lengths = [*names, "reference"]
     lines = ["", "## By source length", ""]
     header = ["words", "sentences", *(f"BLEU, {name}" for name in names), *(f"length, {name}" for name in lengths)]
-    lines += [row_of(header), row_of(["---"] * len(header))]
+    rows = []
     for group in found.groups:
         values = [group["bleu"][name] for name in names] + [group["length"][name] for name in lengths]
-        lines.append(row_of([group_name(group), str(group["sentences"]), *(f"{value:.2f}" for value in values)]))
-    return lines
+        rows.append([group_name(group), str(group["sentences"]), *(f"{value:.2f}" for value in values)])
+    return [*lines, *table(header, rows)]
 
 
 def group_name(group: dict) -> str:
@@ -227,9 +216,9 @@ def group_name(group: dict) -> str:
 def parts_page(found: Comparison) -> list[str]:
     lines = []
     for tags, scores in found.parts.items():
-        lines += ["", f"## Words tagged {tags}", "", row_of(["", "BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4"])]
-        lines += [row_of(["---"] * 5)]
-        lines += [row_of([name, *(f"{value:.2f}" for value in values)]) for name, values in scores.items()]
+        rows = [[name, *(f"{value:.2f}" for value in values)] for name, values in scores.items()]
+        header = ["", "BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4"]
+        lines += ["", f"## Words tagged {tags}", "", *table(header, rows)]
     return lines
 
 

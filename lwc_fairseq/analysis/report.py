@@ -10,6 +10,7 @@ import io
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from tqdm import tqdm
@@ -55,6 +56,15 @@ class Run:
         if self.about["metric"] != "BLEU":
             return []
         return [row for row in self.rows if row["runs"] and (self.first_seed(row) / "generated.txt").exists()]
+
+    @cached_property
+    def sentences(self) -> Sentences | None:
+        """The translations of all rows, with the source as fairseq-generate prints it."""
+        found = {row["label"]: read_generated(self.first_seed(row) / "generated.txt") for row in self.translated()}
+        if not found:
+            return None
+        first = next(iter(found.values()))
+        return Sentences({label: one.hypotheses for label, one in found.items()}, first.references, first.source)
 
     def checkpoints(self) -> list[tuple[dict, Path]]:
         """The rows that have a model of their own."""
@@ -121,19 +131,9 @@ def curve(run: Run) -> Iterator[str]:
         yield image(path.read_bytes(), "the table as a curve")
 
 
-def sentences(run: Run) -> Sentences | None:
-    """The translations of all rows, with the source as fairseq-generate prints it."""
-    rows = run.translated()
-    if not rows:
-        return None
-    found = {row["label"]: read_generated(run.first_seed(row) / "generated.txt") for row in rows}
-    first = next(iter(found.values()))
-    return Sentences({label: one.hypotheses for label, one in found.items()}, first.references, first.source)
-
-
 def lengths(run: Run) -> Iterator[str]:
     """BLEU and length by source length."""
-    given = sentences(run)
+    given = run.sentences
     if given is None:
         return
     longest = max(len(line.split()) for line in given.source)
@@ -151,7 +151,7 @@ def lengths(run: Run) -> Iterator[str]:
 
 def differences(run: Run) -> Iterator[str]:
     """Sentences on which the rows lie furthest apart."""
-    given = sentences(run)
+    given = run.sentences
     if given is None or len(given.systems) < 2:
         return
     yield "<h2>Where they differ most</h2>"

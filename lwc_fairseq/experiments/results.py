@@ -22,6 +22,7 @@ from lwc_fairseq_compat import UserError
 from ..analysis.alignment import Gold, error_rate, read_links
 from ..analysis.score import Translations, read_generated, score, significance, with_references
 from ..files import write_whole
+from ..markdown import table as markdown_table
 from .job import Job, Settings
 from .table import Row, Table
 
@@ -204,8 +205,8 @@ def markdown(settings: Settings, results: list[Result], about: dict) -> str:
         columns.append("published parameters")
     lines = [f"# {table.title}", "", f"{table.paper}.", ""]
     lines += [f"Published on: {table.data or 'see the paper'}.", "", f"Measured on: `{settings.data}`.", ""]
-    lines += [row_of(["", *columns]), row_of(["---"] * (len(columns) + 1))]
-    lines += [row_of([result.label, *(cell(result, column) for column in columns)]) for result in results]
+    rows = [[result.label, *(cell(result, column) for column in columns)] for result in results]
+    lines += markdown_table(["", *columns], rows)
     lines += ["", how(about["metric"], about["seeds"], results)]
     if any(column.startswith("p, against") for column in columns):
         lines.append("p: sacrebleu's paired bootstrap, 1,000 samples, the median over seeds.")
@@ -223,10 +224,6 @@ def how(metric: str, seeds: int, results: list[Result]) -> str:
     else:
         what = f"sacrebleu, `{signature}`" if signature else "sacrebleu"
     return f"{metric}: {what}" + ("; one seed." if seeds == 1 else f"; mean ± standard deviation of {seeds} seeds.")
-
-
-def row_of(cells: list[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
 
 
 def cell(result: Result, column: str) -> str:

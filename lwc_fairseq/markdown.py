@@ -1,0 +1,12 @@
+"""Tables in Markdown."""
+
+from collections.abc import Iterable, Sequence
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a table."""
+    return [line(header), line(["---"] * len(header)), *map(line, rows)]
+
+
+def line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
