@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# From nothing to a scored translation: set up, make a demo corpus, train a small model, translate, score.
+# From nothing to a scored translation: set up, make a demo corpus, train a small model, translate, score, report.
 #
 #   bash examples/quickstart.sh [--arch PRESET] [--fresh] [--out FOLDER]
 #
-#   --arch PRESET  which model, at a small size (default: lwc_transformer_small): any preset of the README's table
+#   --arch PRESET  which model (default: lwc_transformer_small): one of those in examples/quickstart/models.yaml
 #   --fresh        start over; otherwise finished steps are kept and training resumes
 #   --out FOLDER   where everything goes (default: runs/quickstart)
 set -euo pipefail
@@ -29,25 +29,12 @@ while [ $# -gt 0 ]; do
   shift
 done
 
-# the sizes and the learning rate that suit the demo corpus
-loss=label_smoothed_cross_entropy
-case $arch in
-  lwc_transformer | lwc_transformer_small | lwc_transformer_base | lwc_transformer_big)
-    sizes=(--layers 4 --embed-dim 128 --ffn-embed-dim 512 --attention-heads 4)
-    schedule=(--lr 4e-3 --warmup-updates 200) updates=850
-    ;;
-  deepatt | udeepatt | vdeepatt | wideatt | deepnmt | rnnsearch | mheadnmt)
-    sizes=(--embed-dim 128 --hidden-dim 128 --init-std 0.1)
-    schedule=(--lr 4e-3 --warmup-updates 100 --clip-norm 5) updates=500
-    ;;
-  abd)
-    sizes=(--embed-dim 128 --hidden-dim 128 --init-std 0.1)
-    schedule=(--lr 4e-3 --warmup-updates 100 --clip-norm 5) updates=500
-    loss=bidirectional_cross_entropy
-    ;;
-  *) echo "quickstart: --arch $arch: no preset that it knows; the README's table has them" >&2; exit 2 ;;
-esac
-text=$out/text bpe=$out/bpe data=$out/data model=$out/$arch
+models=examples/quickstart/models.yaml
+if ! grep -q "^  - {\?name: $arch\b" "$models"; then
+  echo "quickstart: --arch $arch: no preset that it knows; $models has them" >&2
+  exit 2
+fi
+text=$out/text bpe=$out/bpe data=$out/data model=$out/$arch/seed1
 step=0 doing="setting up" log=
 stopped() {
   local status=$?
@@ -71,11 +58,6 @@ announce() {
 # note COMMAND: keeps a command for the summary;  quoted WORD...: the words, as a shell would read them
 note() { echo "$1" >> "$out/commands"; }
 quoted() { printf '%q ' "$@"; }
-
-training_progress() {
-  sed -un "s/.*train_inner.* ppl=\([0-9.]*\).* num_updates=\([0-9]*\).*/      update \2 of $updates, perplexity \1/p
-           s/.*| valid on.* ppl \([0-9.]*\).* num_updates \([0-9]*\).*/      validation after \2 updates: perplexity \1/p"
-}
 
 bash examples/setup_env.sh
 export PATH="$PWD/.venv/bin:$PATH"
@@ -119,28 +101,18 @@ if announce "binarising with one joined dictionary" "$data"; then
   mv "$data.making" "$data"
 fi
 
-train=(fairseq-train "$data" --user-dir lwc_fairseq --task concat_translation --arch "$arch"
-  "${sizes[@]}" --dropout 0.1
-  --optimizer adam --adam-betas '(0.9, 0.98)' --lr-scheduler inverse_sqrt "${schedule[@]}"
-  --criterion "$loss" --label-smoothing 0.1
-  --max-tokens 3000 --max-update "$updates" --seed 1
-  --save-dir "$model" --no-epoch-checkpoints --log-format simple --log-interval 25)
-note "$(quoted "${train[@]}")"
-if announce "training $arch, two to four minutes on two cores" "$model/trained"; then
-  mkdir -p "$model"
-  log=$model/train.log
-  "${train[@]}" 2>&1 | tee "$log" | training_progress
-  touch "$model/trained"
+# the models that were trained before are in the table and in the report, too
+rows=("$arch")
+for file in "$out"/*/seed1/generated.txt; do
+  name=$(basename "$(dirname "$(dirname "$file")")")
+  [ ! -e "$file" ] || [ "$name" = "$arch" ] || rows+=("$name")
+done
+table=(lwc-fairseq table "$models" --data "$data" --out "$out" --rows "${rows[@]}")
+if announce "training $arch and translating the test set, two to four minutes on two cores" "$model/generated.txt"; then
+  "${table[@]}" > "$out/table.log"
 fi
-
-generate=(fairseq-generate "$data" --user-dir lwc_fairseq --task concat_translation
-  --path "$model/checkpoint_best.pt" --beam 5 --batch-size 100 --post-process subword_nmt)
-note "$(quoted "${generate[@]}")> $q_model/generated.txt"
-if announce "translating the test set" "$model/generated.txt"; then
-  log=$model/generate.log
-  "${generate[@]}" > "$model/generated.making" 2> "$log"
-  mv "$model/generated.making" "$model/generated.txt"
-fi
+note "$(cat "$model/train.command")"
+note "$(cat "$model/generate.command") > $q_model/generated.txt"
 
 note "grep ^H- $q_model/generated.txt | sed s/^H-// | sort -n | cut -f 3 > $q_model/test.en"
 if announce "putting the translations in order" "$model/test.en"; then
@@ -155,6 +127,14 @@ if announce "scoring" "$model/score.json"; then
   log=$model/score.log
   "${score[@]}" > "$model/score.making" 2> "$log"
   mv "$model/score.making" "$model/score.json"
+fi
+
+report=(lwc-fairseq report "$out" --gold "$text/test.align")
+note "$(quoted "${report[@]}")"
+if announce "making one page of it: scores, word alignments, pictures of attention, translations" "$model/reported"; then
+  log=$model/report.log
+  "${report[@]}" > "$log" 2>&1
+  touch "$model/reported"
 fi
 
 python examples/quickstart/summary.py "$text" "$model" "$out/commands"

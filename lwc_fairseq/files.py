@@ -1,7 +1,9 @@
-"""Writing files."""
+"""Reading and writing files."""
 
 import os
 from pathlib import Path
+
+from lwc_fairseq_compat import UserError
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -9,3 +11,29 @@ def write_whole(path: Path, text: str) -> None:
     making = path.with_name(path.name + ".making")
     making.write_text(text, encoding="utf-8")
     os.replace(making, path)
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a text file, as fairseq counts them: what ends one is the newline alone.
+
+    Raises:
+        UserError: the file cannot be read, or is empty; it is named.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        line = path.read_bytes()[: error.start].count(b"\n") + 1
+        raise UserError(f"{path}, line {line}: not UTF-8") from error
+    if not text:
+        raise UserError(f"{path}: the file is empty")
+    return text.removesuffix("\n").split("\n")
+
+
+def make_folder(out: Path) -> None:
+    """Raises UserError if the output folder cannot be one."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--out {out}: {error.strerror}") from error

@@ -86,20 +86,32 @@ def project(weights: dict[str, Tensor], name: str, x: Tensor) -> tuple[Tensor, T
     return qkv[:d], qkv[d : 2 * d], qkv[2 * d :]
 
 
+def shares(query: Tensor, keys: list[Tensor], heads: int) -> Tensor:
+    """How one position divides its attention among all the given keys, eq. 1, (H, number of keys), c = d/H:
+
+    a_j = softmax over j of q_h . k_jh / sqrt(c), in each head h of size c.
+    """
+    c = len(query) // heads
+    rows = []
+    for h in range(heads):
+        own = slice(h * c, (h + 1) * c)
+        scores = [(query[own] * key[own]).sum() / math.sqrt(c) for key in keys]
+        rows.append(log_softmax(torch.stack(scores)).exp())
+    return torch.stack(rows)
+
+
 def attend(
     weights: dict[str, Tensor], name: str, query: Tensor, keys: list[Tensor], values: list[Tensor], heads: int
 ) -> Tensor:
     """The attention of one position to all the given keys, eq. 1, in each head h of size c = d/H:
 
-    y_h = sum_j a_j v_jh, a_j = softmax over j of q_h . k_jh / sqrt(c), output = W_out (y_1; ...; y_H) + b_out.
+    y_h = sum_j a_j v_jh, output = W_out (y_1; ...; y_H) + b_out.
     """
     c = len(query) // heads
     mixed = []
-    for h in range(heads):
+    for h, row in enumerate(shares(query, keys, heads)):
         own = slice(h * c, (h + 1) * c)
-        scores = [(query[own] * key[own]).sum() / math.sqrt(c) for key in keys]
-        shares = log_softmax(torch.stack(scores)).exp()
-        mixed.append(sum(share * value[own] for share, value in zip(shares, values, strict=True)))
+        mixed.append(sum(share * value[own] for share, value in zip(row, values, strict=True)))
     return linear(weights, f"{name}.out", torch.cat(mixed))
 
 

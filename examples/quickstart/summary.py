@@ -35,6 +35,7 @@ def main(text: Path, model: Path, commands: Path) -> None:
         ("checkpoint", model / "checkpoint_best.pt"),
         ("translations", model / "test.en"),
         ("the same with scores", model / "generated.txt"),
+        ("all that, as one page", commands.parent / "report.html"),
     ):
         print(f"  {what:28} {path}")
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from lwc_fairseq_compat import UserError
 
+from ..files import read_lines
 from .attention import Forced
 
 Link = tuple[int, int]
@@ -104,12 +105,8 @@ def read_alignments(path: Path, first: int = 0) -> list[Gold]:
     Raises:
         UserError: the file cannot be read; the line is named.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: {error}") from error
     alignments = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_lines(path), 1):
         try:
             alignments.append(parse_line(line, first))
         except ValueError as error:
@@ -171,3 +168,26 @@ def error_rate(found: list[set[Link]], gold: list[Gold]) -> ErrorRate:
         precision=in_possible / links_found if links_found else 0.0,
         recall=in_sure / sure if sure else 0.0,
     )
+
+
+def layer_error_rates(sentences: Iterable[Forced], gold_file: Path, first: int = 0) -> dict[str, ErrorRate]:
+    """The error rate of each layer, by its number, and of the mean of all layers' weights ("all").
+
+    Args:
+        gold_file: a line for each sentence, in the order of the data.
+        first: the number of the first word in it, 0 or 1.
+
+    Raises:
+        UserError: the file cannot be read, or is not of these sentences.
+    """
+    gold = read_alignments(gold_file, first)
+    found: dict[str, dict[int, set[Link]]] = {}
+    for one in sentences:
+        if one.number < len(gold):
+            check_inside(gold[one.number], one, f"{gold_file}, line {one.number + 1}")
+        for layer in [*range(len(one.attentions)), None]:
+            name = "all" if layer is None else str(layer)
+            found.setdefault(name, {})[one.number] = set(links(one, layer, None))
+    return {
+        name: error_rate([of_layer[number] for number in sorted(of_layer)], gold) for name, of_layer in found.items()
+    }

@@ -17,6 +17,12 @@ from tqdm import tqdm
 
 from lwc_fairseq_compat import UserError
 
+from ..models.abd import ReverseContextModel
+from ..models.deepatt import DeepAttModel
+from ..models.lwc_transformer import LWCTransformerModel
+
+OURS = (LWCTransformerModel, DeepAttModel, ReverseContextModel)
+
 
 @dataclass(frozen=True)
 class Forced:
@@ -43,17 +49,16 @@ def load(checkpoint: str, data: str) -> tuple[nn.Module, FairseqTask]:
     return model.to("cuda" if torch.cuda.is_available() else "cpu").eval(), task
 
 
-def force(checkpoint: str, data: str, subset: str, batch_size: int = 50) -> Iterator[Forced]:
-    """Force a model to translate a subset of binary data as its references do; sentences come in order of length.
+def force(model: nn.Module, task: FairseqTask, subset: str, batch_size: int = 50) -> Iterator[Forced]:
+    """Force a model to translate a subset of the task's data as its references do; sentences come in order of length.
 
     Raises:
-        UserError: the checkpoint or the data cannot be read, or the model has no attention to show.
+        UserError: there is no such subset, or the model has no attention to show.
     """
-    model, task = load(checkpoint, data)
     try:
         task.load_dataset(subset)
     except FileNotFoundError as error:
-        raise UserError(f"--subset {subset}: {data} has none") from error
+        raise UserError(f"--subset {subset}: {task.cfg.data} has none") from error
     dataset = task.dataset(subset)
     device = next(model.parameters()).device
     batches = task.get_batch_iterator(dataset, max_sentences=batch_size, max_positions=None)
@@ -105,22 +110,20 @@ def attention_weights(model: nn.Module, src_tokens: Tensor, prev_output_tokens: 
             with recorded_heads(layer.self_attn for layer in model.decoder.layers) as target:
                 model(src_tokens, lengths, prev_output_tokens)
         return Weights(source, target, [])
+    if not isinstance(model, OURS):
+        raise UserError(
+            f"{type(model).__name__}: the attention of this model is not known here; give one of this plugin's models "
+            "or of fairseq's Transformers"
+        )
     _, extra = model.decoder(prev_output_tokens, model.encoder(src_tokens))
-    if "attentions" not in extra:
-        raise UserError(f"{type(model).__name__}: the attention of this model is not known here")
     weights = extra["attentions"]
     if weights[0].dim() == 3:  # one head, or their mean
         heads = [x[:, None] for x in weights]
-        return Weights(heads[:1], [], heads[1:]) if has_reverse(model) else Weights(heads, [], [])
+        return Weights(heads[:1], [], heads[1:]) if isinstance(model, ReverseContextModel) else Weights(heads, [], [])
     width = src_tokens.size(1)
     heads = [x.transpose(1, 2) for x in weights]  # to the source and, in mixed attention, to the target
     target = [x[..., width:] for x in heads] if heads[0].size(-1) > width else []
     return Weights([x[..., :width] for x in heads], target, [])
-
-
-def has_reverse(model: nn.Module) -> bool:
-    """Whether the decoder attends to a reverse translation as well."""
-    return hasattr(model.encoder, "reverse_translations")
 
 
 @contextmanager

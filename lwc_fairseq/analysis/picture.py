@@ -23,6 +23,7 @@ from .alignment import pick
 from .attention import Weights, attention_weights
 
 START = "(start)"
+MEAN = "mean"
 CELL = 0.17  # inches of a token, enough for a label of 7 points
 FORMATS = (".png", ".svg", ".html")
 
@@ -39,13 +40,13 @@ class Panel:
 
 
 def panels(
-    model: nn.Module, task: FairseqTask, source: str, target: str | None, layer: int | None, head: int | None
+    model: nn.Module, task: FairseqTask, source: str, target: str | None, layer: int | str | None, head: int | None
 ) -> list[Panel]:
     """What a model attends to while it produces a translation.
 
     Args:
         source, target: tokens as in the data, sub-words if it has them; without a target the model's own translation.
-        layer: the only one to show; None shows each.
+        layer: the only one to show; None shows each, MEAN the mean of all.
         head: the only one to show; None shows their mean.
 
     Raises:
@@ -66,8 +67,9 @@ def panels(
     others, columns = other_columns(model, task, src_tokens, weights, rows)
     made = []
     for number in range(len(weights.source)) if layer is None else [layer]:
-        parts = [by_head(pick(kind, number, "--layer")[0], head) for kind in (weights.source, others) if kind]
-        title = f"layer {number}" + ("" if head is None else f", head {head}")
+        parts = [by_head(of_layer(kind, number)[0], head) for kind in (weights.source, others) if kind]
+        title = "mean of the layers" if number == MEAN else f"layer {number}"
+        title += "" if head is None else f", head {head}"
         made.append(Panel(title, rows, words + columns, torch.cat(parts, dim=1).float().cpu(), len(words)))
     return made
 
@@ -85,6 +87,10 @@ def other_columns(
     if weights.reverse:
         return weights.reverse, symbols(task, model.encoder.reverse_translations(src_tokens)[0])
     return [], []
+
+
+def of_layer(weights: list[Tensor], layer: int | str) -> Tensor:
+    return torch.stack(weights).mean(0) if layer == MEAN else pick(weights, layer, "--layer")
 
 
 def by_head(weights: Tensor, head: int | None) -> Tensor:
@@ -124,18 +130,19 @@ def draw(made: list[Panel], path: Path, title: str) -> None:
         figure.savefig(path, dpi=150)
 
 
-def make_figure(made: list[Panel], title: str) -> Figure:
-    """The panels in a grid, as wide as some 100 tokens."""
-    across = min(len(made), max(1, 100 // len(made[0].columns)))
+def make_figure(made: list[Panel], title: str, tokens_across: int = 100) -> Figure:
+    """The panels in a grid, about as wide as so many tokens."""
+    across = min(len(made), max(1, tokens_across // len(made[0].columns)))
     down = -(-len(made) // across)
     width, height = (CELL * len(tokens) + 1.1 for tokens in (made[0].columns, made[0].rows))
     figure = Figure(figsize=(max(4.0, across * width), down * height + 0.5), layout="constrained")
     axes = figure.subplots(down, across, squeeze=False)
-    for place in axes.flat[len(made) :]:
-        place.remove()
-    for panel, place in zip(made, axes.flat, strict=False):
+    used, left = axes.flat[: len(made)], axes.flat[len(made) :]
+    for panel, place in zip(made, used, strict=True):
         image = draw_panel(panel, place)
-    figure.colorbar(image, ax=axes, shrink=0.5).ax.tick_params(labelsize=7)
+    for place in left:
+        place.remove()
+    figure.colorbar(image, ax=used, shrink=0.5).ax.tick_params(labelsize=7)
     figure.suptitle(title, fontsize=9, wrap=True)
     return figure
 

@@ -10,18 +10,19 @@ import io
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from tqdm import tqdm
 
 from lwc_fairseq_compat import UserError
 
-from ..files import write_whole
-from .attention import load
+from ..files import read_lines, write_whole
+from .alignment import layer_error_rates
+from .attention import force, load
 from .compare import GROUPS, Sentences, group_name, largest_differences, length_groups, make_groups_figure
 from .picture import make_figure, panels
-from .score import read_generated, read_lines
+from .score import read_generated
 
 STYLE = """
 body { font-family: system-ui, sans-serif; line-height: 1.45; max-width: 60rem; margin: auto; padding: 1rem; }
@@ -83,14 +84,19 @@ def read_run(folder: Path) -> Run:
         raise UserError(f"{path}, line {error.lineno}: not JSON: {error.msg}") from error
 
 
-def write_report(folder: Path, out: Path) -> None:
+def write_report(folder: Path, out: Path, gold: Path | None = None, gold_first: int = 0) -> None:
     """Make the page.
 
+    Args:
+        gold: alignments of the test set, whose first word has the number `gold_first`.
+
     Raises:
-        UserError: there is no table, or a file of it cannot be read.
+        UserError: there is no table, or a file of it, or `gold`, cannot be read.
     """
     run = read_run(folder)
-    sections = [results, curve, lengths, differences, attention]
+    sections = [results, curve, lengths, samples, differences, attention]
+    if gold is not None:
+        sections.insert(3, partial(alignments, gold=gold, first=gold_first))
     parts = [part for section in tqdm(sections, desc="report", leave=False) for part in section(run)]
     title = html.escape(run.about["title"])
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -102,12 +108,15 @@ def write_report(folder: Path, out: Path) -> None:
 def results(run: Run) -> Iterator[str]:
     """The table, and what its numbers stand with."""
     about, metric = run.about, run.about["metric"]
-    published = about["published_on"] or "see the paper"
-    yield f"<p>{html.escape(about['paper'])}. Published on: {html.escape(published)}.</p>"
-    header = ["", metric, "±", "p", "parameters", "updates", f"published {metric}"]
-    keys = ["label", "value", "deviation", "p", "parameters", "updates", "published"]
+    if about["paper"]:
+        published = about["published_on"] or "see the paper"
+        yield f"<p>{html.escape(about['paper'])}. Published on: {html.escape(published)}.</p>"
     rows = [{**row, "value": "failed" if row["failed"] else row["value"]} for row in run.rows]
-    yield table(header, [[cell(row[key]) for key in keys] for row in rows])
+    headers = {"deviation": "±", "p": "p", "parameters": "parameters", "updates": "updates"}
+    headers["published"] = f"published {metric}"
+    used = {key: text for key, text in headers.items() if any(row[key] is not None for row in rows)}
+    columns = {"label": "", "value": metric, **used}
+    yield table(list(columns.values()), [[cell(row[key]) for key in columns] for row in rows])
     facts = {name.replace("_", " "): about[name] for name in ("date", "hardware", "versions", "measured_on", "seeds")}
     yield definitions({name: str(value) for name, value in facts.items()})
     yield f"<pre>{html.escape(about['command'])}</pre>"
@@ -137,7 +146,7 @@ def lengths(run: Run) -> Iterator[str]:
     if given is None:
         return
     longest = max(len(line.split()) for line in given.source)
-    bounds = GROUPS if longest >= GROUPS[1] else tuple(range(4, longest, 4))
+    bounds = GROUPS if longest >= GROUPS[2] else tuple(range(4, longest, 4))
     groups = length_groups(given, bounds)
     yield "<h2>By source length</h2>"
     header = ["words", "sentences", *(f"BLEU, {name}" for name in given.systems)]
@@ -149,6 +158,37 @@ def lengths(run: Run) -> Iterator[str]:
     yield image(as_png(make_groups_figure(groups)), "BLEU and length of translations by source length")
 
 
+def alignments(run: Run, gold: Path, first: int) -> Iterator[str]:
+    """The error rate of word alignments from each layer of each model."""
+    rates = {}
+    for row, path in tqdm(run.checkpoints(), desc="alignments", leave=False):
+        forced = force(*load(str(path), run.about["measured_on"]), "test")
+        rates[row["label"]] = {
+            name: f"{100 * rate.aer:.1f}" for name, rate in layer_error_rates(forced, gold, first).items()
+        }
+    if not rates:
+        return
+    layers = sorted({name for found in rates.values() for name in found} - {"all"}, key=int)
+    header = ["", *(f"layer {name}" for name in layers), "all layers"]
+    yield "<h2>Word alignments</h2>"
+    yield "<p>Alignment error rate (lower is better) of the links that each layer's attention makes.</p>"
+    yield table(
+        header, [[label, *(found.get(name, "") for name in [*layers, "all"])] for label, found in rates.items()]
+    )
+
+
+def samples(run: Run) -> Iterator[str]:
+    """A few sentences from all over the test set."""
+    given = run.sentences
+    if given is None:
+        return
+    yield "<h2>Samples</h2>"
+    total = len(given.references[0])
+    for row in range(0, total, -(-total // 4)):
+        translations = {name: lines[row] for name, lines in given.systems.items()}
+        yield sentence(row + 1, given.source[row], given.references[0][row], translations)
+
+
 def differences(run: Run) -> Iterator[str]:
     """Sentences on which the rows lie furthest apart."""
     given = run.sentences
@@ -156,8 +196,11 @@ def differences(run: Run) -> Iterator[str]:
         return
     yield "<h2>Where they differ most</h2>"
     for one in largest_differences(given, 8):
-        shown = {"source": one["source"], "reference": one["reference"], **one["translations"]}
-        yield f"<h3>Line {one['line']}</h3>" + definitions(shown)
+        yield sentence(one["line"], one["source"], one["reference"], one["translations"])
+
+
+def sentence(line: int, source: str, reference: str, translations: dict[str, str]) -> str:
+    return f"<h3>Line {line}</h3>" + definitions({"source": source, "reference": reference, **translations})
 
 
 def attention(run: Run) -> Iterator[str]:
@@ -170,7 +213,7 @@ def attention(run: Run) -> Iterator[str]:
         model, task = load(str(path), run.about["measured_on"])
         made = panels(model, task, typical_source(task), None, None, None)
         yield f"<h3>{html.escape(row['label'])}</h3>"
-        yield image(as_png(make_figure(made, " ".join(made[0].rows[:-1]))), f"attention of {row['label']}")
+        yield image(as_png(make_figure(made, " ".join(made[0].rows[:-1]), 55)), f"attention of {row['label']}")
 
 
 def typical_source(task) -> str:

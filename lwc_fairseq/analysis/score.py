@@ -10,6 +10,8 @@ from sacrebleu.significance import PairedTest
 
 from lwc_fairseq_compat import UserError
 
+from ..files import read_lines
+
 
 @dataclass
 class Score:
@@ -62,24 +64,6 @@ def read_hypotheses(path: Path) -> list[str]:
         if match := re.match(r"H-(\d+)\t\S+\t(.*)", line):
             found.setdefault(int(match[1]), match[2])
     return [found[number] for number in sorted(found)] or lines
-
-
-def read_lines(path: Path) -> list[str]:
-    """The lines of a text file, as fairseq counts them: what ends one is the newline alone.
-
-    Raises:
-        UserError: the file cannot be read, or is empty; it is named.
-    """
-    try:
-        text = path.read_bytes().decode("utf-8")
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        line = path.read_bytes()[: error.start].count(b"\n") + 1
-        raise UserError(f"{path}, line {line}: not UTF-8") from error
-    if not text:
-        raise UserError(f"{path}: the file is empty")
-    return text.removesuffix("\n").split("\n")
 
 
 def with_references(translations: Translations, references: list[list[str]]) -> Translations:

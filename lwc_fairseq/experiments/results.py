@@ -14,6 +14,7 @@ from statistics import mean, stdev
 
 import torch
 from fairseq import __version__ as fairseq_version
+from matplotlib.figure import Figure
 from sacrebleu import __version__ as sacrebleu_version
 
 import lwc_fairseq
@@ -251,12 +252,8 @@ def cell(result: Result, column: str) -> str:
 
 def plot(table: Table, results: list[Result], path: Path) -> Path:
     """Measured and published values over x, a line for each series."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(6, 4), layout="constrained")
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.subplots()
     points = sorted((result for result in results if result.x is not None), key=lambda result: result.x)
     for color, series in enumerate(dict.fromkeys(result.series for result in points)):
         line = [result for result in points if result.series == series]
@@ -275,5 +272,4 @@ def plot(table: Table, results: list[Result], path: Path) -> Path:
     axes.grid(alpha=0.3)
     axes.legend()
     figure.savefig(path, dpi=150)
-    pyplot.close(figure)
     return path

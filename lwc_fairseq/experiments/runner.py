@@ -12,13 +12,12 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
 import torch
 from tqdm import tqdm
-
-from lwc_fairseq_compat import UserError
 
 from ..files import write_whole
 from .job import Command, Job
@@ -29,6 +28,15 @@ TRAINING_SHARE = 0.9
 
 class RowFailed(Exception):
     """A command of a job ended with an error; the message has the end of its log."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a job runs."""
+
+    job: Job
+    device: str | None  # value of CUDA_VISIBLE_DEVICES
+    lock: TextIO  # of its folder
 
 
 class Runner:
@@ -82,39 +90,39 @@ class Runner:
         slot = self.free.get()
         try:
             with bars.job(slot, job) as bar, locked(job.folder) as lock:
+                place = Place(job, self.devices[slot], lock)
                 for step, command in job.steps().items():
-                    self._step(job, step, command, self.devices[slot], lock, bar)
+                    self._step(place, step, command, bar)
         finally:
             self.free.put(slot)
 
-    def _step(self, job: Job, step: str, command: Command, device: str | None, lock: TextIO, bar: "JobBar") -> None:
+    def _step(self, place: "Place", step: str, command: Command, bar: "JobBar") -> None:
         """One command, unless what it leaves is there."""
+        job = place.job
         if step == "train":
             if not job.trained.exists() and not training_ended(job.train_log):
-                self._call(job, step, command, device, lock, job.train_log, Progress(command, bar))
+                self._call(place, step, command, job.train_log, progress=Progress(command, bar))
             job.trained.touch()
         elif step == "average":
             if not job.averaged.exists():
-                self._call(job, step, command, device, lock, job.folder / "average.log")
+                self._call(place, step, command, job.folder / "average.log")
         else:
             bar.advance_to(TRAINING_SHARE)
             with job.making.open("w") as out:
-                self._call(job, step, command, device, lock, job.generate_log, out=out)
+                self._call(place, step, command, job.generate_log, out=out)
             os.replace(job.making, job.generated)
 
     def _call(
         self,
-        job: Job,
+        place: "Place",
         step: str,
         command: Command,
-        device: str | None,
-        lock: TextIO,
         log_path: Path,
         progress: "Progress | None" = None,
         out: TextIO | None = None,
     ) -> None:
         """Run a command; its errors go to the end of the log, and so does its output unless `out` takes that."""
-        write_whole(job.command_file(step), shlex.join(command))
+        write_whole(place.job.command_file(step), shlex.join(command))
         with log_path.open("a", encoding="utf-8") as log, log_path.open(encoding="utf-8", errors="replace") as reader:
             reader.seek(0, os.SEEK_END)
             with self.mutex:
@@ -125,12 +133,12 @@ class Runner:
                     stdin=subprocess.DEVNULL,
                     stdout=out or log,
                     stderr=log,
-                    env=environment(device),
-                    pass_fds=[lock.fileno()],  # the command may outlive this process, and then holds the lock
+                    env=environment(place.device),
+                    pass_fds=[place.lock.fileno()],  # the command may outlive this process, and then holds the lock
                 )
                 self.running.add(process)
             try:
-                print(f"process {process.pid}", file=lock, flush=True)
+                print(f"process {process.pid}", file=place.lock, flush=True)
                 status = watch(process, reader, progress)
             except BaseException:
                 process.kill()
@@ -299,11 +307,3 @@ def announce(failures: dict[Path, str]) -> None:
     """Say on the screen which rows failed, and why."""
     for folder, reason in failures.items():
         print(f"{folder.parent.name}, {folder.name}: failed: {reason}", file=sys.stderr)
-
-
-def check_out(out: Path) -> None:
-    """Raises UserError if the output folder cannot be one."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"--out {out}: {error.strerror}") from error

@@ -7,6 +7,7 @@ import pytest
 import torch
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 
+import reference_lwc
 from conftest import PAD, make_abd, make_deepatt, make_dictionary, make_lwc, random_batch
 from lwc_fairseq.analysis.attention import attention_weights, source_attentions
 
@@ -64,6 +65,15 @@ def test_hooks_are_taken_off_again():
     assert not any(layer.encoder_attn._forward_hooks for layer in model.decoder.layers)
 
 
+def test_another_kind_of_model_is_refused():
+    task = SimpleNamespace(source_dictionary=make_dictionary(17), target_dictionary=make_dictionary(17))
+    args = argparse.Namespace(encoder_embed_dim=8, decoder_embed_dim=8, criterion="cross_entropy")
+    ARCH_CONFIG_REGISTRY["lstm"](args)
+    lstm = ARCH_MODEL_REGISTRY["lstm"].build_model(args, task).eval()
+    with pytest.raises(ValueError, match="LSTMModel: the attention of this model is not known here; give one of"):
+        source_attentions(lstm, *random_batch([(4, 3)], types=15))
+
+
 def test_self_attention_of_the_transformer_sees_what_was_read():
     model = make_transformer()
     src, prev = random_batch([(4, 3), (2, 6)], types=15)
@@ -80,3 +90,25 @@ def test_mixed_attention_is_of_both_sides():
     for source, target in zip(weights.source, weights.target, strict=True):
         total = source.sum(-1) + target.sum(-1)
         assert torch.allclose(total, torch.ones_like(total)) and not target.triu(1).any()
+
+
+def test_mixed_attention_is_that_of_the_reference(monkeypatch):
+    """Every layer and head, to the source and to the target, of padded sentences."""
+    rows = []
+    shares = reference_lwc.shares
+    monkeypatch.setattr(reference_lwc, "shares", lambda *args: rows.append(shares(*args)) or rows[-1])
+    model, lengths = make_lwc(), [(4, 3), (2, 6)]
+    weights = {name.removeprefix("encoder.stack."): value for name, value in model.named_parameters()}
+    src, prev = random_batch(lengths)
+    found = attention_weights(model, src, prev)
+    for i, (n, m) in enumerate(lengths):
+        source, target = src[i][src[i].ne(PAD)], prev[i][prev[i].ne(PAD)]
+        rows.clear()
+        sizes = {"layers": 3, "heads": 2, "pre_norm": True}
+        reference_lwc.lwc_logits(weights, source.tolist(), target.tolist(), **sizes)
+        for layer in range(3):
+            end = (layer + 1) * (n + n + m)  # a layer attends for the source, then for source and target
+            for t, expected in enumerate(rows[end - m : end]):
+                to_source = found.source[layer][i, :, t, src[i].ne(PAD)]
+                to_target = found.target[layer][i, :, t, : t + 1]
+                assert torch.allclose(torch.cat([to_source, to_target], 1), expected, rtol=0, atol=1e-9)

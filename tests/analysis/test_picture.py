@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from conftest import make_abd, make_deepatt, make_dictionary, make_lwc, run
-from lwc_fairseq.analysis.picture import Panel, draw, make_figure, page, panels
+from lwc_fairseq.analysis.picture import MEAN, Panel, draw, make_figure, page, panels
 from lwc_fairseq.tasks.concat_translation import ConcatTranslationConfig, ConcatTranslationTask
 
 SOURCE, TARGET = "w1 w2 w3 w4", "w5 w6 w7"
@@ -40,6 +40,15 @@ def test_tokens_on_the_axes_and_weights_that_add_up(name):
             assert len(panel.columns) == 5 + len(found)
 
 
+def test_one_head_and_the_mean_of_the_layers():
+    model, task = make_lwc(dtype=torch.float32), make_task()
+    heads = [panels(model, task, SOURCE, TARGET, None, head) for head in (0, 1)]
+    (mean,) = panels(model, task, SOURCE, TARGET, MEAN, None)
+    assert heads[1][2].title == "layer 2, head 1" and mean.title == "mean of the layers"
+    expected = torch.stack([panel.weights for head in heads for panel in head]).mean(0)
+    assert torch.allclose(mean.weights, expected) and not torch.allclose(mean.weights, heads[0][0].weights)
+
+
 def test_without_a_target_the_model_translates():
     made = panels(make_deepatt(types=(17, 17), dtype=torch.float32), make_task(), SOURCE, None, 1, None)
     assert len(made) == 1 and made[0].title == "layer 1" and made[0].rows[-1] == "</s>"
@@ -68,6 +77,13 @@ def test_labels_of_60_tokens_do_not_overlap():
         for labels, low, high in ((axes.get_xticklabels(), "x0", "x1"), (axes.get_yticklabels(), "y0", "y1")):
             boxes = sorted((label.get_window_extent() for label in labels), key=lambda box: getattr(box, low))
             assert all(getattr(a, high) <= getattr(b, low) + 0.5 for a, b in itertools.pairwise(boxes))
+
+
+def test_panels_that_leave_a_gap_in_the_grid():
+    tokens = [f"w{i}" for i in range(40)]
+    figure = make_figure([Panel(f"layer {i}", tokens, tokens, torch.rand(40, 40), 40) for i in range(5)], "a title")
+    assert [axes.get_title() for axes in figure.axes[:5]] == [f"layer {i}" for i in range(5)]
+    assert len(figure.axes) == 6  # and the scale
 
 
 def test_formats(tmp_path):

@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from browser import Seen, look_at
 
 from conftest import run
 from lwc_fairseq.analysis.report import cell, read_run, write_report
@@ -71,3 +72,18 @@ def test_a_folder_without_a_table_is_named(tmp_path):
 def test_command(finished):
     said = run("lwc-fairseq", "report", finished).stdout
     assert said.strip() == f"wrote {finished / 'report.html'}" and (finished / "report.html").exists()
+
+
+@pytest.mark.parametrize("width", [390, 1000])
+def test_a_browser_shows_the_page(finished, tmp_path, width):
+    """A phone and a desktop: all pictures, nothing on the console, nothing asked of a network."""
+    write_report(finished, finished / "report.html")
+    assert look_at(finished / "report.html", tmp_path, width) == Seen([True], True, [], [])
+
+
+def test_the_browser_would_notice(tmp_path):
+    page = '<html><head></head><body style="width:3000px"><img src="http://127.0.0.1:9/a.png">'
+    (tmp_path / "page.html").write_text(page + "<script>console.error('oh')</script></body></html>")
+    seen = look_at(tmp_path / "page.html", tmp_path)
+    assert seen.images == [False] and not seen.fits
+    assert any("oh" in line for line in seen.console) and seen.requests == ["http://127.0.0.1:9/a.png"]

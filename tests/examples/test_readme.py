@@ -50,9 +50,13 @@ def test_quickstart_translates_the_demo_corpus(quickstart, clone):
     assert quickstart.count("  German  ") == quickstart.count("  translation  ") == 5
     for step in range(1, 8):
         assert f"[{step}/7]" in quickstart
-    for path in ("runs/quickstart/text", "runs/quickstart/lwc_transformer_small/checkpoint_best.pt"):
+    for path in (
+        "runs/quickstart/text",
+        "runs/quickstart/lwc_transformer_small/seed1/checkpoint_best.pt",
+        "runs/quickstart/report.html",
+    ):
         assert path in quickstart and (clone / path).exists()
-    assert "perplexity" in quickstart  # progress of training
+    assert "LWC" in (clone / "runs/quickstart/report.html").read_text()
 
 
 def test_quickstart_with_another_model(quickstart, clone):
@@ -60,15 +64,15 @@ def test_quickstart_with_another_model(quickstart, clone):
     done = run(*shlex.split(OTHER_MODEL), cwd=clone).stdout
     assert done.count("done before") == 3  # corpus, BPE, binary data
     assert float(re.search(r"BLEU = ([\d.]+)", done)[1]) >= 85
-    assert (clone / "runs/quickstart/deepatt/checkpoint_best.pt").exists()
-    saved = torch.load(clone / "runs/quickstart/deepatt/checkpoint_best.pt")["cfg"]["model"]
+    assert (clone / "runs/quickstart/deepatt/seed1/checkpoint_best.pt").exists()
+    saved = torch.load(clone / "runs/quickstart/deepatt/seed1/checkpoint_best.pt")["cfg"]["model"]
     assert (saved["variant"], saved["attention_layers"]) == ("deepatt", 5)
 
 
 def test_quickstart_with_asynchronous_bidirectional_decoding(quickstart, clone):
     done = run(*shlex.split(BIDIRECTIONAL), cwd=clone).stdout
     assert float(re.search(r"BLEU = ([\d.]+)", done)[1]) >= 85
-    assert "backward_ppl" in (clone / "runs/quickstart/abd/train.log").read_text()
+    assert "backward_ppl" in (clone / "runs/quickstart/abd/seed1/train.log").read_text()
 
 
 def test_quickstart_does_nothing_twice(quickstart, clone):
@@ -87,7 +91,7 @@ def test_a_model_fed_shuffled_sources_does_not_come_near(quickstart, clone):
     for mixed, limit in ((mixed_words, 80), (mixed_sentences, 30)):
         output = run(
             *("fairseq-interactive", out / "data", "--user-dir", "lwc_fairseq", "--task", "concat_translation"),
-            *("--path", out / "lwc_transformer_small" / "checkpoint_best.pt", "--bpe", "subword_nmt"),
+            *("--path", out / "lwc_transformer_small" / "seed1" / "checkpoint_best.pt", "--bpe", "subword_nmt"),
             *("--bpe-codes", out / "bpe" / "codes", "--beam", "1", "--buffer-size", "500", "--batch-size", "100"),
             *("--post-process", "subword_nmt"),
             stdin="\n".join(mixed),
@@ -97,7 +101,7 @@ def test_a_model_fed_shuffled_sources_does_not_come_near(quickstart, clone):
 
 
 def test_quickstart_names_the_step_that_fails(quickstart, clone):
-    scored = clone / "runs" / "quickstart" / "lwc_transformer_small"
+    scored = clone / "runs" / "quickstart" / "lwc_transformer_small" / "seed1"
     (scored / "score.json").rename(scored / "score.kept")
     (scored / "test.en").rename(scored / "test.kept")
     (scored / "test.en").write_text("one line\n")
@@ -118,7 +122,7 @@ def test_quickstart_refuses_unknown_arguments(clone):
 def test_every_other_command_of_the_readme_runs(quickstart, clone):
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     left = [command for command in commands(page) if command != QUICKSTART and command not in ELSEWHERE]
-    assert len(left) == 9
+    assert len(left) == 10
     for command in left:
         if command.startswith("pip install"):
             command = command.replace("pip install", "python -m pip install --dry-run --no-deps")

@@ -1,0 +1,82 @@
+"""`lwc-fairseq align` and `aer`: word alignments, and their error rate."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from dataclasses import astuple
+from pathlib import Path
+
+from lwc_fairseq_compat import UserError
+
+from ..analysis.alignment import ErrorRate, error_rate, layer_error_rates, links, pharaoh, read_alignments, read_links
+from ..analysis.attention import Forced, force, load
+from ..files import write_whole
+from ..markdown import table
+from .arguments import add_first, add_model, number_or_all
+
+
+def add_align(commands) -> None:
+    align = commands.add_parser(
+        "align",
+        help="word alignments from attention",
+        description="Force a model to translate a test set as its references do, and link each target word to the "
+        "source word that it attends to most: a line a sentence, links i-j of source and target words, from 0. "
+        "Sub-words (@@) count as words.",
+    )
+    add_model(align)
+    align.add_argument("--subset", default="test", help="which part of it (default: test)")
+    align.add_argument("--layer", type=number_or_all, default="all", metavar="K", help="from 0, or all: their mean")
+    align.add_argument("--head", type=number_or_all, default="all", metavar="H", help="from 0, or all: their mean")
+    align.add_argument("--out", type=Path, metavar="FILE", help="default: standard output")
+    align.add_argument("--gold", type=Path, metavar="FILE", help="print the error rate of every layer instead")
+    add_first(align)
+    align.set_defaults(call=align_command)
+
+
+def add_aer(commands) -> None:
+    aer = commands.add_parser(
+        "aer",
+        help="alignment error rate",
+        description="Alignment error rate, precision and recall of links against gold links: i-j sure, ipj and i?j "
+        "possible; sums over all sentences.",
+    )
+    aer.add_argument("hypothesis", type=Path, metavar="HYP", help="links i-j, from 0, a line a sentence")
+    aer.add_argument("gold", type=Path, metavar="GOLD")
+    add_first(aer)
+    aer.set_defaults(call=aer_command)
+
+
+def align_command(args: argparse.Namespace) -> int:
+    if args.gold is not None:
+        if args.out or args.layer is not None or args.head is not None:
+            raise UserError("--gold shows every layer: leave out --out, --layer and --head, or leave out --gold")
+        print_error_rates(args)
+        return 0
+    found = {one.number: pharaoh(links(one, args.layer, args.head)) for one in forced(args)}
+    text = "".join(found[number] + "\n" for number in sorted(found))
+    if args.out is None:
+        sys.stdout.write(text)
+    else:
+        write_whole(args.out, text)
+    return 0
+
+
+def forced(args: argparse.Namespace) -> Iterator[Forced]:
+    return force(*load(args.checkpoint, args.data), args.subset)
+
+
+def print_error_rates(args: argparse.Namespace) -> None:
+    """A table of layers, and of the mean of their weights."""
+    rates = layer_error_rates(forced(args), args.gold, args.gold_first)
+    rows = [[name, *percentages(rate)] for name, rate in rates.items()]
+    print("\n".join(table(["layer", "AER", "precision", "recall"], rows)))
+
+
+def percentages(rate: ErrorRate) -> list[str]:
+    return [f"{100 * value:.2f}" for value in astuple(rate)]
+
+
+def aer_command(args: argparse.Namespace) -> int:
+    rate = error_rate(read_links(args.hypothesis), read_alignments(args.gold, args.gold_first))
+    print("AER {}, precision {}, recall {}".format(*percentages(rate)))
+    return 0

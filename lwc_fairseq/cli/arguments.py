@@ -1,0 +1,42 @@
+"""Arguments that several commands have, and the types of values."""
+
+import argparse
+from pathlib import Path
+
+
+def add_model(command) -> None:
+    command.add_argument("checkpoint", help="a model of this plugin, or fairseq's Transformer")
+    command.add_argument("--data", required=True, help="a folder that fairseq-preprocess wrote")
+
+
+def add_first(command) -> None:
+    command.add_argument(
+        "--gold-first", type=int, choices=(0, 1), default=0, help="number of the first word in GOLD (default: 0)"
+    )
+
+
+def positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text}: must be at least 1")
+    return number
+
+
+def number_or_all(text: str) -> int | None:
+    if text == "all" or text.isdecimal():
+        return None if text == "all" else int(text)
+    raise argparse.ArgumentTypeError(f"{text}: give a number from 0, or all")
+
+
+def named_path(text: str) -> tuple[str, Path]:
+    name, equals, path = text.partition("=")
+    if not (name and equals and path):
+        raise argparse.ArgumentTypeError(f"{text}: give a name and a file, as ours=hypotheses.txt")
+    return name, Path(path)
+
+
+def growing(text: str) -> list[int]:
+    numbers = [positive(part) for part in text.split(",")]
+    if numbers != sorted(set(numbers)):
+        raise argparse.ArgumentTypeError(f"{text}: give growing lengths")
+    return numbers

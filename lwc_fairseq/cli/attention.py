@@ -1,0 +1,42 @@
+"""`lwc-fairseq attention`: pictures of what a model attends to."""
+
+import argparse
+from pathlib import Path
+
+from ..analysis.attention import load
+from ..analysis.picture import MEAN, draw, panels, save_weights
+from .arguments import add_model, number_or_all
+
+
+def add_attention(commands) -> None:
+    attention = commands.add_parser(
+        "attention",
+        help="pictures of attention",
+        description="Heat maps of what a model attends to while it produces a translation: the source and, right of "
+        "a line, the target so far (mixed or self-attention) or the reverse translation. A row is the step that "
+        "produces a token.",
+    )
+    add_model(attention)
+    attention.add_argument("--source", required=True, help="a sentence, in tokens as in the data")
+    attention.add_argument("--target", help="its translation; left out: the model's own")
+    attention.add_argument(
+        "--layer", type=layer_choice, metavar="K", help="from 0; all: side by side (default); mean: of all layers"
+    )
+    attention.add_argument("--head", type=number_or_all, metavar="H", help="from 0, or all: their mean (default)")
+    attention.add_argument("--out", required=True, type=Path, metavar="FILE", help="a .png, .svg or .html")
+    attention.add_argument("--weights", type=Path, metavar="FILE.npz", help="write the numbers as well")
+    attention.set_defaults(call=attention_command)
+
+
+def layer_choice(text: str) -> int | str | None:
+    return MEAN if text == MEAN else number_or_all(text)
+
+
+def attention_command(args: argparse.Namespace) -> int:
+    model, task = load(args.checkpoint, args.data)
+    made = panels(model, task, args.source, args.target, args.layer, args.head)
+    draw(made, args.out, f"{args.source}  →  {' '.join(made[0].rows[:-1])}")
+    if args.weights:
+        save_weights(made, args.weights)
+    print("wrote " + ", ".join(str(path) for path in (args.out, args.weights) if path))
+    return 0

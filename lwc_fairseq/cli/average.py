@@ -1,0 +1,32 @@
+"""`lwc-fairseq average`: the mean of checkpoints."""
+
+import argparse
+from pathlib import Path
+
+from lwc_fairseq_compat import UserError
+
+from ..experiments.average import average_checkpoints, newest_epochs
+from .arguments import positive
+
+
+def add_average(commands) -> None:
+    average = commands.add_parser(
+        "average",
+        help="average checkpoints",
+        description="Write a checkpoint whose weights are the mean of several ones of one training run.",
+    )
+    average.add_argument("inputs", nargs="+", type=Path, metavar="PATH", help="checkpoints, or with --last a folder")
+    average.add_argument("--last", type=positive, metavar="N", help="take the last N epochs' checkpoints of the folder")
+    average.add_argument("--out", required=True, type=Path, metavar="FILE")
+    average.set_defaults(call=average_command)
+
+
+def average_command(args: argparse.Namespace) -> int:
+    paths = args.inputs
+    if args.last:
+        if len(paths) != 1:
+            raise UserError(f"--last {args.last}: give one folder, not {len(paths)} paths")
+        paths = newest_epochs(paths[0], args.last)
+    average_checkpoints(paths, args.out)
+    print(f"wrote {args.out}, the mean of {', '.join(map(str, paths))}")
+    return 0

@@ -1,0 +1,68 @@
+"""`lwc-fairseq compare`: translations of several systems side by side."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from lwc_fairseq_compat import UserError
+
+from ..analysis.compare import GROUPS, Sentences, compare, markdown, part_of_speech_bleu, write
+from ..analysis.score import read_hypotheses
+from ..files import make_folder, read_lines
+from .arguments import growing, named_path, positive
+
+
+def add_compare(commands) -> None:
+    compare = commands.add_parser(
+        "compare",
+        help="translations of several systems side by side",
+        description="Scores with sacrebleu's signatures, a paired bootstrap test against the first system, groups of "
+        "source length, parts of speech, and the sentences on which systems differ most.",
+    )
+    compare.add_argument(
+        "systems", nargs="+", type=named_path, metavar="NAME=FILE", help="text, or the output of fairseq-generate"
+    )
+    compare.add_argument(
+        "--ref", action="append", required=True, type=Path, metavar="FILE", help="reference translations; repeatable"
+    )
+    compare.add_argument("--src", type=Path, metavar="FILE", help="the source, for groups by length")
+    compare.add_argument(
+        "--groups", type=growing, default=GROUPS, metavar="N,N,...", help="lengths at which a group begins"
+    )
+    compare.add_argument("--tags", action="append", default=[], metavar="TAG,...", help="as NN,VB; repeatable")
+    compare.add_argument("--ref-tags", type=Path, metavar="FILE", help="a tag for each word of the (first) reference")
+    compare.add_argument(
+        "--system-tags", action="append", type=named_path, default=[], metavar="NAME=FILE", help="and of a system"
+    )
+    compare.add_argument("--differences", type=positive, default=10, metavar="N", help="sentences (default: 10)")
+    compare.add_argument("--out", type=Path, metavar="DIR", help="write compare.md, compare.json and lengths.png")
+    compare.set_defaults(call=compare_command)
+
+
+def compare_command(args: argparse.Namespace) -> int:
+    systems = {name: read_hypotheses(path) for name, path in args.systems}
+    if len(systems) < len(args.systems):
+        raise UserError("two systems have the same name: give each one of its own")
+    source = read_lines(args.src) if args.src else None
+    sentences = Sentences(systems, [read_lines(path) for path in args.ref], source)
+    found = compare(sentences, args.groups, args.differences)
+    if args.tags:
+        found.parts = parts_of_speech(args, sentences)
+    print(markdown(found), end="")
+    if args.out:
+        make_folder(args.out)
+        print("wrote " + ", ".join(map(str, write(found, args.out))), file=sys.stderr)
+    return 0
+
+
+def parts_of_speech(args: argparse.Namespace, sentences: Sentences) -> dict[str, dict[str, list[float]]]:
+    """By the tags that were asked for; of the systems that have tags."""
+    tagged = {name: read_lines(path) for name, path in args.system_tags}
+    unknown = sorted(tagged.keys() - sentences.systems.keys())
+    if not args.ref_tags or not tagged or unknown:
+        what = f"no system is called {unknown[0]}" if unknown else "--ref-tags and --system-tags are needed"
+        raise UserError(f"--tags: {what}")
+    reference = "the reference"
+    texts = {**{name: sentences.systems[name] for name in tagged}, reference: sentences.references[0]}
+    tagged[reference] = read_lines(args.ref_tags)
+    return {tags: part_of_speech_bleu(tags.split(","), texts, tagged, reference) for tags in args.tags}

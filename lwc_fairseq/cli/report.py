@@ -1,0 +1,28 @@
+"""`lwc-fairseq report`: a finished table as one page."""
+
+import argparse
+from pathlib import Path
+
+from ..analysis.report import write_report
+from .arguments import add_first
+
+
+def add_report(commands) -> None:
+    report = commands.add_parser(
+        "report",
+        help="a finished table as one page",
+        description="One page of HTML that needs no network: results, curve, groups of source length, word "
+        "alignments, the sentences on which rows differ most, attention.",
+    )
+    report.add_argument("folder", type=Path, metavar="DIR", help="what `table` wrote to")
+    report.add_argument("--out", type=Path, metavar="FILE.html", help="default: DIR/report.html")
+    report.add_argument("--gold", type=Path, metavar="FILE", help="alignments of the test set, for a table of AER")
+    add_first(report)
+    report.set_defaults(call=report_command)
+
+
+def report_command(args: argparse.Namespace) -> int:
+    out = args.out or args.folder / "report.html"
+    write_report(args.folder, out, args.gold, args.gold_first)
+    print(f"wrote {out}")
+    return 0

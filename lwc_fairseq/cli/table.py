@@ -1,0 +1,75 @@
+"""`lwc-fairseq table`: a table of runs."""
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+
+from lwc_fairseq_compat import UserError
+
+from ..analysis.alignment import read_alignments
+from ..analysis.score import bleu
+from ..experiments import results, runner
+from ..experiments.job import Settings
+from ..experiments.table import load_profile, load_table
+from ..files import make_folder, read_lines
+from .arguments import add_first, positive
+
+
+def add_table(commands) -> None:
+    table = commands.add_parser(
+        "table",
+        help="train, translate and score every row of a table",
+        description="Train every row of a table file, translate the test set, score, and write table.md, table.json "
+        "and for a curve table.png. Stopped and started again, it goes on where it was.",
+    )
+    table.add_argument("table", type=Path, metavar="TABLE.yaml", help="one of examples/tables, or your own")
+    table.add_argument("--data", required=True, help="a folder that fairseq-preprocess wrote")
+    table.add_argument("--out", required=True, type=Path, help="a folder for checkpoints, logs and results")
+    table.add_argument("--profile", type=Path, metavar="FILE.yaml", help="other sizes and training, for smaller data")
+    table.add_argument("--rows", nargs="+", metavar="NAME", help="these rows alone, and those that they need")
+    table.add_argument("--seeds", type=positive, default=1, metavar="N", help="runs of each row (default: 1)")
+    table.add_argument("--train", type=shlex.split, default=[], metavar="FLAGS", help="more flags of fairseq-train")
+    table.add_argument("--generate", type=shlex.split, default=[], metavar="FLAGS", help="and of fairseq-generate")
+    table.add_argument(
+        "--references", nargs="+", type=Path, default=[], metavar="FILE", help="score against these, line by line"
+    )
+    table.add_argument("--gold", type=Path, metavar="FILE", help="alignments of the test set, for tables of AER")
+    add_first(table)
+    table.add_argument(
+        "--parallel", type=positive, metavar="N", help="runs side by side (default: one for each GPU, or one)"
+    )
+    how = table.add_mutually_exclusive_group()
+    how.add_argument("--dry-run", action="store_true", help="print the shell commands, one a line, and run nothing")
+    how.add_argument("--collect", action="store_true", help="make the table of what there is, and run nothing")
+    table.set_defaults(call=make_table)
+
+
+def make_table(args: argparse.Namespace) -> int:
+    """Returns the exit status: 1 if a row failed."""
+    settings = Settings(
+        table=load_table(args.table, args.rows),
+        profile=load_profile(args.profile),
+        data=args.data,
+        out=args.out,
+        train=tuple(args.train),
+        generate=tuple(args.generate),
+    )
+    bleu(settings.score)  # before hours of training
+    jobs = settings.jobs(args.seeds)
+    if args.dry_run:
+        print("\n".join(line for job in jobs for line in job.shell_lines()))
+        return 0
+    if (settings.table.metric == "aer") != bool(args.gold):
+        needs = "needs --gold, the alignments of the test set" if not args.gold else "has no use for --gold"
+        raise UserError(f"{args.table} {needs}")
+    references = [read_lines(path) for path in args.references]
+    gold = read_alignments(args.gold, args.gold_first) if args.gold else None
+    make_folder(args.out)
+    failures = {} if args.collect else runner.Runner(runner.devices(args.parallel)).run(jobs)
+    found = results.collect(settings, jobs, failures, references, gold)
+    runner.announce(failures)
+    written = results.write(settings, found, args.seeds, ran=not args.collect)
+    print(written[0].read_text(encoding="utf-8"))
+    print("wrote " + ", ".join(map(str, written)), file=sys.stderr)
+    return 1 if failures else 0

@@ -1,0 +1,55 @@
+"""A page in a real browser: Chromium or Chrome without a window, if there is one."""
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+QUIET = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-default-apps"),
+)
+PROBE = """
+<meta http-equiv="Content-Security-Policy" content="default-src 'unsafe-inline' data:">
+<script>
+  const requests = [];
+  addEventListener('securitypolicyviolation', event => requests.push(event.blockedURI));
+  addEventListener('load', () => {
+    const images = [...document.images].map(image => image.complete && image.naturalWidth > 0);
+    const fits = document.documentElement.scrollWidth <= innerWidth;
+    document.documentElement.dataset.seen = JSON.stringify({images, fits, requests});
+  });
+</script>"""
+"""Stands first in a page: forbids all that is not in the page itself, and keeps what the page asks for beside that."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a browser makes of a page."""
+
+    images: list[bool]  # whether each could be shown
+    fits: bool  # no scrolling sideways
+    requests: list[str]  # addresses of what is not in the page
+    console: list[str]
+
+
+def look_at(page: Path, folder: Path, width: int = 1000) -> Seen:
+    """Open a copy of a page that tells what it sees; `folder` takes what the browser leaves."""
+    browser = next((path for name in NAMES if (path := shutil.which(name))), None)
+    if browser is None:
+        pytest.skip("no Chromium or Chrome on this machine")
+    copy = folder / "copy.html"
+    copy.write_text(page.read_text(encoding="utf-8").replace("<head>", f"<head>{PROBE}", 1), encoding="utf-8")
+    command = [browser, *QUIET, f"--user-data-dir={folder / 'profile'}", f"--window-size={width},900"]
+    command += ["--enable-logging=stderr", "--virtual-time-budget=5000", "--dump-dom"]
+    done = subprocess.run([*command, copy.as_uri()], capture_output=True, text=True, timeout=120)
+    seen = re.search(r'data-seen="([^"]*)"', done.stdout)
+    assert seen, f"the browser did not open the page:\n{done.stderr[-2000:]}"
+    console = re.findall(r"CONSOLE.*", done.stderr)
+    return Seen(**json.loads(html.unescape(seen[1])), console=console)
