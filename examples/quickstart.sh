@@ -130,6 +130,7 @@ if announce "scoring" "$model/score.json"; then
 fi
 
 report=(lwc-fairseq report "$out" --gold "$text/test.align")
+note "$(quoted "${table[@]}" --collect)"
 note "$(quoted "${report[@]}")"
 if announce "making one page of it: scores, word alignments, pictures of attention, translations" "$model/reported"; then
   log=$model/report.log

@@ -295,8 +295,8 @@ class JobBar:
         step = max(0.0, share - self.done)
         self.done += step
         with self.bars.mutex:
-            self.bar.update(step)
-            self.bars.table.update(step)
+            for bar in (self.bar, self.bars.table):
+                bar.update(min(step, bar.total - bar.n))  # sums of shares may pass the total by rounding
 
     def close(self) -> None:
         with self.bars.mutex:
