@@ -17,7 +17,7 @@ except ModuleNotFoundError as error:
         "lwc_fairseq needs fairseq 0.12.2; install it with: pip install --no-deps fairseq==0.12.2", name="fairseq"
     ) from None
 
-from .criterions import bidirectional_cross_entropy  # noqa: E402, F401
+from .criterions import bidirectional_cross_entropy, chunked_cross_entropy  # noqa: E402, F401
 from .models import abd, deepatt, lwc_transformer, transformer  # noqa: E402, F401
 from .optim import rmsprop  # noqa: E402, F401
 from .tasks import concat_translation  # noqa: E402, F401

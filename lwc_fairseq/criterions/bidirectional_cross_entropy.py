@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion, register_criterion
-from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
 from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 from omegaconf import II
@@ -14,6 +13,7 @@ from torch import Tensor
 from lwc_fairseq_compat import UserError
 
 from ..data.reverse import reverse_targets
+from ..modules.chunked_cross_entropy import chunked_cross_entropy
 
 
 @dataclass
@@ -42,7 +42,8 @@ class BidirectionalCrossEntropy(FairseqCriterion):
     The second term is teacher-forced on the reversed target. λ is --forward-weight; in the authors' published code it
     weighs the other term. A term of weight 0 is logged all the same.
 
-    The model is called with `backward`, and if that is true has "backward_logits" (B, m, V) in what it returns.
+    The model is called with `backward` and `features_only`, and gives what goes into both output layers: logits are
+    made and used up in chunks (:mod:`~lwc_fairseq.modules.chunked_cross_entropy`).
     """
 
     def __init__(self, task, cfg: BidirectionalCrossEntropyConfig):
@@ -62,11 +63,13 @@ class BidirectionalCrossEntropy(FairseqCriterion):
                 "--criterion bidirectional_cross_entropy needs a model with a backward decoder, and this one has none: "
                 "train --arch abd, or use --criterion cross_entropy"
             )
-        forward_logits, extra = model(**sample["net_input"], backward=True)
+        features, extra = model(**sample["net_input"], backward=True, features_only=True)
         target = sample["target"]
         reversed_target = reverse_targets(target, self.padding_idx)
-        forward_loss, forward_nll = self._term(model, forward_logits, target, reduce)
-        backward_loss, backward_nll = self._term(model, extra["backward_logits"], reversed_target, reduce)
+        forward_loss, forward_nll = self._term(features, extra["projection"], target)
+        backward_loss, backward_nll = self._term(
+            extra["backward_features"], extra["backward_projection"], reversed_target
+        )
         # a term of weight 0 stays in the sum: distributed training wants a gradient of every parameter, if of zeros
         loss = self.cfg.forward_weight * forward_loss + (1 - self.cfg.forward_weight) * backward_loss
         sample_size = target.size(0) if self.cfg.sentence_avg else sample["ntokens"]
@@ -80,12 +83,10 @@ class BidirectionalCrossEntropy(FairseqCriterion):
         }
         return loss, sample_size, logged
 
-    def _term(self, model, logits: Tensor, target: Tensor, reduce: bool) -> tuple[Tensor, Tensor]:
+    def _term(self, features: Tensor, projection: tuple[Tensor, Tensor], target: Tensor) -> tuple[Tensor, Tensor]:
         """Smoothed and plain negative log-likelihood."""
-        log_probs = model.get_normalized_probs((logits, None), log_probs=True)
-        return label_smoothed_nll_loss(
-            log_probs.flatten(0, 1), target.flatten()[:, None], self.cfg.label_smoothing, self.padding_idx, reduce
-        )
+        real = target[target.ne(self.padding_idx)]
+        return chunked_cross_entropy(features, *projection, real, self.cfg.label_smoothing)
 
     @staticmethod
     def reduce_metrics(logging_outputs: list[dict]) -> None:

@@ -167,6 +167,7 @@ class ABDEncoder(ReverseContextEncoder):
 class ReverseContextModel(FairseqEncoderDecoderModel):
     """A model that may start from another one's checkpoint, until it has a checkpoint of its own."""
 
+    gives_features = True  # to the criterion chunked_cross_entropy
     pretrained: Pretrained
 
     def load_state_dict(self, *args, **kwargs):
@@ -218,7 +219,12 @@ class ABDModel(ReverseContextModel):
         return model
 
     def forward(
-        self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, backward: bool = False
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor,
+        prev_output_tokens: Tensor,
+        backward: bool = False,
+        features_only: bool = False,
     ) -> tuple[Tensor, dict]:
         """Teacher forcing.
 
@@ -226,20 +232,27 @@ class ABDModel(ReverseContextModel):
             src_tokens: (B, n), padding on either side.
             prev_output_tokens: (B, m), the start symbol first, padding on the right.
             backward: also give the backward decoder's logits.
+            features_only: leave out the output layers.
 
         Returns:
             Logits (B, m, V) for the next token after each of prev_output_tokens; with `backward` also
-            "backward_logits" (B, m, V), for the next token after each of the reversed ones.
+            "backward_logits" (B, m, V), for the next token after each of the reversed ones. With `features_only` what
+            goes into the output layers, (Σm, E) each, without padding, the second as "backward_features", and
+            "projection" and "backward_projection", their weights.
         """
         self.pretrained.require()
         source = self.encoder.annotate(src_tokens)
         reference = reverse_inputs(prev_output_tokens, self.decoder.dictionary.pad())
         context, padding_mask, steps = self._run_backward(source, reference, backward)
-        logits, extra = self.decoder(prev_output_tokens, self.encoder.start_forward(source, context, padding_mask))
-        if backward:
+        start = self.encoder.start_forward(source, context, padding_mask)
+        found, extra = self.decoder(prev_output_tokens, start, features_only=features_only)
+        if backward and features_only:
+            features, extra["backward_projection"] = self.backward_decoder.features(steps, reference)
+            extra["backward_features"] = features
+        elif backward:
             hidden = self.backward_decoder.read_out(steps)
             extra["backward_logits"] = self.backward_decoder.output(self.backward_decoder.dropout(hidden))
-        return logits, extra
+        return found, extra
 
     def _run_backward(
         self, source: Annotations, reference: Tensor, backward: bool
@@ -328,10 +341,15 @@ class NSCModel(ReverseContextModel):
         model.pretrained = Pretrained("--reverse-model", cfg.reverse_model, [(reverse_model, "", ())], needed=True)
         return model
 
-    def forward(self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor) -> tuple[Tensor, dict]:
-        """Teacher forcing: logits (B, m, V) for the next token after each of prev_output_tokens (B, m)."""
+    def forward(
+        self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, features_only: bool = False
+    ) -> tuple[Tensor, dict]:
+        """Teacher forcing: logits (B, m, V) for the next token after each of prev_output_tokens (B, m).
+
+        With `features_only` what goes into the output layer, (Σm, E), without padding, and "projection", its weights.
+        """
         self.pretrained.require()
-        return self.decoder(prev_output_tokens, self.encoder(src_tokens, src_lengths))
+        return self.decoder(prev_output_tokens, self.encoder(src_tokens, src_lengths), features_only=features_only)
 
 
 register_preset("nsc_hs", NSCModel, NSCConfig, read_states=True)

@@ -264,6 +264,8 @@ class DeepAttEncoder(FairseqEncoder):
 class DeepAttModel(FairseqEncoderDecoderModel):
     __doc__ = DeepAtt.__doc__
 
+    gives_features = True  # to the criterion chunked_cross_entropy
+
     @classmethod
     def build_model(cls, cfg, task) -> "DeepAttModel":
         cfg = DeepAttConfig.from_namespace(cfg)
@@ -295,9 +297,14 @@ class DeepAttModel(FairseqEncoderDecoderModel):
         initialize_recurrent(model, cfg.init_std)
         return model
 
-    def forward(self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor) -> tuple[Tensor, dict]:
-        """Teacher forcing: logits (B, m, V) for the next token after each of prev_output_tokens (B, m)."""
-        return self.decoder(prev_output_tokens, self.encoder(src_tokens, src_lengths))
+    def forward(
+        self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, features_only: bool = False
+    ) -> tuple[Tensor, dict]:
+        """Teacher forcing: logits (B, m, V) for the next token after each of prev_output_tokens (B, m).
+
+        With `features_only` what goes into the output layer, (Σm, E), without padding, and "projection", its weights.
+        """
+        return self.decoder(prev_output_tokens, self.encoder(src_tokens, src_lengths), features_only=features_only)
 
 
 PRESETS = {

@@ -317,6 +317,7 @@ class LWCTransformerModel(FairseqEncoderDecoderModel):
     """
 
     reads_packing = True  # the task concat_translation hands `packing` to models that say so
+    gives_features = True  # to the criterion chunked_cross_entropy
 
     @classmethod
     def build_model(cls, cfg, task) -> "LWCTransformerModel":
@@ -333,15 +334,23 @@ class LWCTransformerModel(FairseqEncoderDecoderModel):
         return cls(LWCEncoder(cfg, source, stack), LWCDecoder(cfg, target, stack))
 
     def forward(
-        self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, packing: dict | None = None
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor,
+        prev_output_tokens: Tensor,
+        packing: dict | None = None,
+        features_only: bool = False,
     ) -> tuple[Tensor, dict]:
         """Teacher forcing: logits (B, m, V) for the next token after each of prev_output_tokens (B, m).
 
-        `packing` holds the fields of :class:`Packing` for this batch; without it the batch is packed here.
+        `packing` holds the fields of :class:`Packing` for this batch; without it the batch is packed here. With
+        `features_only` what goes into the output layer, (Σm, d), without padding, and "projection", its weights.
         """
         stack = self.encoder.stack
         batch = Packing(**packing) if packing else pack(src_tokens, prev_output_tokens, stack.padding_idx)
         states = stack.run_packed(batch).index_select(0, batch.target_rows)
+        if features_only:
+            return states, {"projection": (stack.embedding.tokens.weight, None)}
         features = pad_rows(states, batch.target_slots, batch.sentences, batch.target_width)
         return self.decoder.output_layer(features), {"attn": [None], "inner_states": None}
 

@@ -126,6 +126,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         prev_output_tokens: Tensor,
         encoder_out: SourceMemory,
         incremental_state: dict | None = None,
+        features_only: bool = False,
         **unused,
     ) -> tuple[Tensor, dict]:
         """Logits for the tokens that `incremental_state` has not seen, or for all without one.
@@ -134,15 +135,25 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
             prev_output_tokens: (R, t + m) target input so far, the start symbol first, padding on the right.
             encoder_out: of S sentences, of which R is a multiple.
             incremental_state: fairseq's; remembers the states after the first t tokens.
+            features_only: leave out the output layer.
 
         Returns:
-            Logits (R, m, V); "attentions": the weights of every attention, (R, m, n) each; "attn": [those of the
-            alignment layer]. Both are empty ([None] for "attn") where generation did not ask for them.
+            Logits (R, m, V), or with `features_only` what :meth:`features` gives; "attentions": the weights of every
+            attention, (R, m, n) each; "attn": [those of the alignment layer]. Both are empty ([None] for "attn") where
+            generation did not ask for them.
         """
         steps = self.run(prev_output_tokens, encoder_out, incremental_state)
         attn = steps.attentions[self.alignment_layer] if steps.attentions else None
         extra = {"attn": [attn], "attentions": steps.attentions, "inner_states": None}
+        if features_only:
+            features, extra["projection"] = self.features(steps, prev_output_tokens)
+            return features, extra
         return self.output(self.dropout(self.read_out(steps))), extra
+
+    def features(self, steps: Steps, tokens: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """t after dropout, (Σm, E), of the real ones among the tokens (R, m) that were run; and O and c."""
+        hidden = self.dropout(self.read_out(steps))
+        return hidden[tokens.ne(self.dictionary.pad())], (self.output.weight, self.output.bias)
 
     def reorder_incremental_state(self, incremental_state: dict, new_order: Tensor) -> None:
         seen = get_incremental_state(self, incremental_state, "seen")

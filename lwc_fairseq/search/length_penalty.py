@@ -3,14 +3,16 @@
 from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
 from torch import Tensor
 
+from .beam_search import QuickSequenceGenerator, best_first
+
 
 def gnmt_length_penalty(length: int, alpha: float) -> float:
     """((5 + length) / 6)^α, for a hypothesis of `length` tokens, EOS counted."""
     return ((5 + length) / 6) ** alpha
 
 
-class GNMTSequenceGenerator(SequenceGenerator):
-    """fairseq's generator, dividing log-probabilities by :func:`gnmt_length_penalty` instead of by length^lenpen.
+class GNMTScores:
+    """A mix-in for generators: divides log-probabilities by :func:`gnmt_length_penalty` instead of by length^lenpen.
 
     fairseq's search compares open hypotheses by plain log-probability and ends a sentence when `beam` hypotheses have
     ended, so the penalty decides only how those are ranked: it can be applied once the search is over.
@@ -25,9 +27,16 @@ class GNMTSequenceGenerator(SequenceGenerator):
             for hypothesis in hypotheses:
                 penalty = gnmt_length_penalty(len(hypothesis["tokens"]), self.len_penalty)
                 hypothesis["score"] = hypothesis["score"] / penalty
-            hypotheses.sort(key=lambda hypothesis: hypothesis["score"].item(), reverse=True)
-        return sentences
+        return [best_first(hypotheses) for hypotheses in sentences]
 
 
-class GNMTSequenceGeneratorWithAlignment(SequenceGeneratorWithAlignment, GNMTSequenceGenerator):
-    """The same for --print-alignment, which aligns what the search above has ranked."""
+class GNMTSequenceGenerator(GNMTScores, QuickSequenceGenerator):
+    """With the search of this plugin."""
+
+
+class StockGNMTSequenceGenerator(GNMTScores, SequenceGenerator):
+    """With fairseq's search."""
+
+
+class GNMTSequenceGeneratorWithAlignment(SequenceGeneratorWithAlignment, StockGNMTSequenceGenerator):
+    """For --print-alignment, which aligns what the search has ranked."""

@@ -18,12 +18,17 @@ from lwc_fairseq_compat import UserError
 
 from ..data.concat_dataset import ConcatPairDataset, reverse_tokens
 from ..search.agreement import AgreementSearch
-from ..search.length_penalty import GNMTSequenceGenerator, GNMTSequenceGeneratorWithAlignment
+from ..search.beam_search import QuickSequenceGenerator
+from ..search.length_penalty import (
+    GNMTSequenceGenerator,
+    GNMTSequenceGeneratorWithAlignment,
+    StockGNMTSequenceGenerator,
+)
 
 
 @dataclass
 class ConcatTranslationConfig(TranslationConfig):
-    """fairseq's translation task, and two options."""
+    """fairseq's translation task, and a few options."""
 
     reverse_target: bool = field(
         default=False,
@@ -39,6 +44,10 @@ class ConcatTranslationConfig(TranslationConfig):
             "help": "checkpoint(s) of right-to-left models, trained with --reverse-target: what they and the models of "
             "--path find is ranked by the sum of both scores"
         },
+    )
+    stock_search: bool = field(
+        default=False,
+        metadata={"help": "generate with fairseq's own beam search: slower, with the same results"},
     )
     print_reverse: bool = field(
         default=False,
@@ -96,13 +105,16 @@ class ConcatTranslationTask(TranslationTask):
         )
 
     def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, prefix_allowed_tokens_fn=None):
-        if self.cfg.gnmt_length_penalty and seq_gen_cls is None:
+        alignment = getattr(args, "print_alignment", None)
+        if seq_gen_cls is None and self.cfg.gnmt_length_penalty:
             if getattr(args, "unnormalized", False):
                 raise UserError("--gnmt-length-penalty and --unnormalized exclude each other: leave one out")
-            seq_gen_cls = GNMTSequenceGenerator
-            if alignment := getattr(args, "print_alignment", None):
+            seq_gen_cls = StockGNMTSequenceGenerator if self.cfg.stock_search else GNMTSequenceGenerator
+            if alignment:
                 seq_gen_cls = GNMTSequenceGeneratorWithAlignment
                 extra_gen_cls_kwargs = {**(extra_gen_cls_kwargs or {}), "print_alignment": alignment}
+        elif seq_gen_cls is None and not alignment and not self.cfg.stock_search:
+            seq_gen_cls = QuickSequenceGenerator
         build = super().build_generator
         generator = build(models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
         if self.cfg.agreement_path is None:

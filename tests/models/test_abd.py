@@ -104,26 +104,28 @@ class TestAgainstTheReference:
 
 class TestCriterion:
     def test_a_tiny_case_by_hand(self):
-        """Two targets, [5 6 </s>] and [5 </s>], of a model that says log-probabilities known beforehand."""
-        steps = torch.arange(1.0, 7.0).view(2, 3, 1) / 10
-        forward = torch.cat([steps, 2 * steps, 3 * steps, steps, 4 * steps, 5 * steps, steps], dim=-1)
-        backward = forward.flip(-1)
+        """Two targets, [5 6 </s>] and [5 </s>], of a model whose probabilities of seven types are known beforehand."""
+        rising = torch.arange(1.0, 8.0) / 28  # type 5 has 6/28, type 6 has 7/28, </s> (2) has 3/28
+        even = torch.full((7,), 1 / 7)
+        forward = torch.stack([rising, even, rising, rising, even]).log()  # three steps, then two
+        backward = torch.stack([even, rising, even, even, rising]).log()
+        projection = torch.eye(7), torch.zeros(7)
 
         class Model(torch.nn.Module):
             has_backward_decoder = True
 
             def forward(self, backward_too=None, **given):
-                return forward, {"backward_logits": backward}
-
-            def get_normalized_probs(self, output, log_probs):
-                return output[0]  # these stand for log-probabilities
+                return forward, {
+                    "projection": projection,
+                    "backward_features": backward,
+                    "backward_projection": projection,
+                }
 
         target = torch.tensor([[5, 6, EOS], [5, EOS, PAD]])
         sample = make_sample(None, None, target)
         loss, tokens, logged = make_criterion(0.7)(Model(), sample)
-        # type 2 has 3 · step, 5 has 5 · step, 6 has 1 · step; backward, type 2 has 4 ·, 5 has 2 ·, 6 has 1 ·
-        by_hand_forward = -(5 * 0.1 + 1 * 0.2 + 3 * 0.3) - (5 * 0.4 + 3 * 0.5)
-        by_hand_backward = -(1 * 0.1 + 2 * 0.2 + 4 * 0.3) - (2 * 0.4 + 4 * 0.5)
+        by_hand_forward = -math.log(6 / 28 / 7 * 3 / 28) - math.log(6 / 28 / 7)
+        by_hand_backward = -math.log(1 / 7 * 6 / 28 / 7) - math.log(1 / 7 * 3 / 28)  # reversed: [6 5 </s>], [5 </s>]
         assert tokens == 5
         assert logged["nll_loss"].item() == pytest.approx(by_hand_forward, abs=1e-5)
         assert logged["backward_nll_loss"].item() == pytest.approx(by_hand_backward, abs=1e-5)

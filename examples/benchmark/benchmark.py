@@ -1,0 +1,218 @@
+"""Speed of this plugin's models beside fairseq's, on the same sentences, in one run.
+
+    python examples/benchmark/benchmark.py --family lwc|deepatt|abd --phase train|generate --device cpu|cuda
+
+A block is some updates, or the translation of the test set, by each system in turn; ratios are taken within a block,
+and their median over blocks is printed. Before that, loss and gradients (or translations) of our system are compared
+with those that fairseq's own criterion (or search) gives: if they differ, no ratio is printed. The sentences are made
+up: only lengths and word frequencies are those of real ones.
+"""
+
+import argparse
+import json
+import logging
+import shlex
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import generation
+import torch
+import training
+from corpus import write_data
+from fairseq import __version__ as fairseq_version
+from systems import FAMILIES, Family, System
+from tqdm import trange
+
+import lwc_fairseq
+from lwc_fairseq.experiments.results import hardware
+from lwc_fairseq.files import write_whole
+from lwc_fairseq.markdown import table
+
+PRECISIONS = {"fp32": "fp32", "medium": 'fp32, set_float32_matmul_precision("medium")', "bf16": "bf16", "fp16": "fp16"}
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--family", choices=FAMILIES, required=True)
+    parser.add_argument("--phase", choices=["train", "generate"], required=True)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--precision", choices=PRECISIONS, default="fp32")
+    parser.add_argument("--max-tokens", type=int, default=4096, help="source plus target tokens of an update")
+    parser.add_argument("--blocks", type=int, default=5, help="timed ones (default: 5), after one of warm-up")
+    parser.add_argument("--updates", type=int, default=2, help="of a block of training (default: 2)")
+    parser.add_argument("--sentences", type=int, default=128, help="to translate (default: 128)")
+    parser.add_argument("--batch-size", type=int, default=128, help="sentences translated at a time (default: 128)")
+    parser.add_argument("--beam", type=int, default=5)
+    parser.add_argument("--length", type=int, nargs=2, metavar=("LOW", "HIGH"), help="of sources, drawn evenly")
+    parser.add_argument("--types", type=int, help="V (default: that of the goals)")
+    parser.add_argument("--ours", type=shlex.split, default=[], metavar="FLAGS", help="more flags of our model")
+    parser.add_argument("--peer", type=shlex.split, default=[], metavar="FLAGS", help="and of fairseq's")
+    parser.add_argument("--work", type=Path, default=Path("runs/benchmark"), help="a folder for data and checkpoints")
+    parser.add_argument("--out", type=Path, default=Path("examples/benchmark/results"), help="a folder for results")
+    parser.add_argument("--memory-of", type=int, help=argparse.SUPPRESS)  # in a process of its own: a system's number
+    return parser.parse_args()
+
+
+def chosen(args: argparse.Namespace) -> Family:
+    family = FAMILIES[args.family]
+    ours = replace(family.ours, model=(*family.ours.model, *args.ours))
+    peers = tuple(
+        replace(peer, model=(*peer.model, *(args.peer if peer.task == "translation" else args.ours)))
+        for peer in family.peers
+    )
+    return Family(args.types or family.types, ours, peers)
+
+
+def make_data(args: argparse.Namespace, family: Family) -> Path:
+    low, high = args.length or ("real", "lengths")
+    name = f"{family.types}-{args.sentences}-{low}-{high}"
+    pairs = {"train": 5000, "valid": 10, "test": args.sentences}
+    return write_data(args.work / name, family.types, pairs, args.length)
+
+
+def train_systems(args: argparse.Namespace, family: Family, data: Path) -> list[training.Training]:
+    batches = batches_of(args, family, data)
+    settings = data, args.device, args.precision, batches
+    made = [training.Training(one, one.criterion, *settings) for one in (family.ours, *family.peers)]
+    training.check_equal(made[0], training.Training(family.ours, family.ours.plain_criterion, *settings))
+    return made
+
+
+def batches_of(args: argparse.Namespace, family: Family, data: Path) -> list[list[int]]:
+    probe = training.Training(family.peers[0], family.peers[0].criterion, data, "cpu", "fp32", [])
+    dataset = probe.task.dataset("train")
+    sizes = list(zip(dataset.src_sizes.tolist(), dataset.tgt_sizes.tolist(), strict=True))
+    return training.make_batches(sizes, args.max_tokens, args.blocks * args.updates)
+
+
+def time_training(args: argparse.Namespace, systems: list[training.Training]) -> list[list[float]]:
+    """Target tokens a second of each system in each block."""
+    speeds = [[] for _ in systems]
+    for block in trange(-1, args.blocks, desc="blocks"):  # the first warms up
+        numbers = range(max(0, block) * args.updates, (max(0, block) + 1) * args.updates)
+        for system, found in zip(systems, speeds, strict=True):
+            began = time.perf_counter()
+            for number in numbers:
+                system.update(number)
+            spent = time.perf_counter() - began
+            if block >= 0:
+                found.append(sum(map(system.target_tokens, numbers)) / spent)
+    return speeds
+
+
+def generate_systems(args: argparse.Namespace, family: Family, data: Path) -> list[generation.Generation]:
+    # first weights do not end sentences; every system makes as many steps
+    flags = ["--beam", str(args.beam), "--batch-size", str(args.batch_size), "--max-len-a", "1.1", "--max-len-b", "0"]
+    flags += ["--fp16"] if args.precision == "fp16" else []
+    made = []
+    for system in (family.ours, *family.peers):
+        checkpoint = generation.save_checkpoint(system, data, args.work)
+        made.append(generation.Generation(system, system.generate, data, checkpoint, args.device, flags))
+        if not made[1:]:
+            plain = generation.Generation(system, system.plain_generate, data, checkpoint, args.device, flags)
+            generation.check_equal(made[0], plain)
+    return made
+
+
+def time_generation(args: argparse.Namespace, systems: list[generation.Generation]) -> list[list[float]]:
+    """Target tokens a second of each system in each block."""
+    speeds = [[] for _ in systems]
+    for block in trange(-1, args.blocks, desc="blocks"):
+        for system, found in zip(systems, speeds, strict=True):
+            spent = system.run()
+            if block >= 0:
+                found.append(sum(len(text.split()) + 1 for _, text in system.hypotheses().values()) / spent)
+    return speeds
+
+
+def print_memory(args: argparse.Namespace, family: Family, data: Path) -> None:
+    """The peak memory of one system, which this process runs alone."""
+    system = (family.ours, *family.peers)[args.memory_of]
+    one = training.Training(
+        system, system.criterion, data, args.device, args.precision, batches_of(args, family, data)[-1:]
+    )
+    for number in range(2):
+        one.update(number)
+    print(one.peak_memory())
+
+
+def memory(number: int) -> int:
+    """The same, in a process of its own."""
+    command = [sys.executable, *sys.argv, "--memory-of", str(number)]
+    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
+
+
+def write(args: argparse.Namespace, family: Family, speeds: list[list[float]], memories: list[int | None]) -> None:
+    systems = (family.ours, *family.peers)
+    ratios = [statistics.median(a / b for a, b in zip(speeds[0], speed, strict=True)) for speed in speeds]
+    about = {
+        "family": args.family,
+        "phase": args.phase,
+        "precision": PRECISIONS[args.precision],
+        "device": hardware() if args.device == "cuda" else f"{hardware()}, {torch.get_num_threads()} threads",
+        "versions": f"Python {sys.version.split()[0]}, PyTorch {torch.__version__}, fairseq {fairseq_version}, "
+        f"lwc_fairseq {lwc_fairseq.__version__}",
+        "date": date.today().isoformat(),
+        "types": family.types,
+        "blocks": args.blocks,
+        "command": shlex.join(["python", *sys.argv]),
+        "settings": {name: str(value) for name, value in vars(args).items()},
+        "systems": [
+            {"name": one.name, "tokens a second": speed, "ours / this": ratio, "peak bytes": peak}
+            for one, speed, ratio, peak in zip(systems, speeds, ratios, memories, strict=True)
+        ],
+    }
+    length = "-".join(map(str, args.length or ()))
+    special = [args.precision if args.precision != "fp32" else "", length and f"length-{length}"]
+    name = "_".join(filter(None, [args.family, args.phase, args.device, *special]))
+    args.out.mkdir(parents=True, exist_ok=True)
+    write_whole(args.out / f"{name}.json", json.dumps(about, indent=1))
+    page = markdown(about, systems)
+    write_whole(args.out / f"{name}.md", page)
+    print(page)
+
+
+def markdown(about: dict, systems: tuple[System, ...]) -> str:
+    header = ["", "target tokens a second", "ours ÷ this", "range over blocks", "peak memory"]
+    ours = about["systems"][0]["tokens a second"]
+    rows = []
+    for one in about["systems"]:
+        within = [a / b for a, b in zip(ours, one["tokens a second"], strict=True)]
+        spread = f"{min(within):.2f}–{max(within):.2f}"
+        peak = f"{one['peak bytes'] / 2**30:.2f} GiB" if one["peak bytes"] else ""
+        speed = f"{statistics.median(one['tokens a second']):,.0f}"
+        rows.append([one["name"], speed, f"{one['ours / this']:.2f}", spread, peak])
+    lines = [f"# {about['family']}, {about['phase']}", "", *table(header, rows), ""]
+    lines.append(
+        f"{about['precision']}; {about['types']:,} types; medians of {about['blocks']} blocks. {about['date']}, "
+        f"{about['device']}, {about['versions']}. Peak memory: on a CPU that of the whole process."
+    )
+    return "\n".join([*lines, "", "```", about["command"], "```", ""])
+
+
+def main() -> None:
+    args = parse()
+    logging.disable(logging.INFO)
+    if args.precision == "medium":
+        torch.set_float32_matmul_precision("medium")
+    family = chosen(args)
+    data = make_data(args, family)
+    if args.memory_of is not None:
+        print_memory(args, family, data)
+        return
+    if args.phase == "train":
+        speeds = time_training(args, train_systems(args, family, data))
+        memories = [memory(number) for number in range(1 + len(family.peers))]
+    else:
+        speeds = time_generation(args, generate_systems(args, family, data))
+        memories = [None] * (1 + len(family.peers))
+    write(args, family, speeds, memories)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""Generation by a system: the whole of fairseq-generate, from reading the checkpoint to the last printed line."""
+
+import contextlib
+import time
+from pathlib import Path
+
+import torch
+from fairseq import options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq_cli import generate
+from systems import System
+from training import Training
+
+
+def save_checkpoint(system: System, data: Path, folder: Path) -> Path:
+    """A checkpoint of the first weights: how long a translation takes does not depend on its quality."""
+    path = folder / f"{system.model[1]}.pt"
+    Training(system, system.plain_criterion, data, "cpu", "fp32", []).trainer.save_checkpoint(str(path), {})
+    return path
+
+
+class Generation:
+    """Translating the split `test`.
+
+    Args:
+        flags: of fairseq-generate, beside those of the data and of the system's search.
+    """
+
+    def __init__(
+        self, system: System, search: tuple[str, ...], data: Path, checkpoint: Path, device: str, flags: list[str]
+    ):
+        self.system, self.device = system, device
+        words = [str(data), "--user-dir", "lwc_fairseq", "--task", system.task, "--path", str(checkpoint), *flags]
+        words += [*search, *(["--cpu"] if device == "cpu" else [])]
+        parser = options.get_generation_parser()
+        self.cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, words))
+        self.output = checkpoint.with_suffix(".txt")
+
+    def run(self) -> float:
+        """Translate all; returns seconds."""
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+        began = time.perf_counter()
+        with self.output.open("w", encoding="utf-8") as out, contextlib.redirect_stdout(out):
+            generate.main(self.cfg)
+        return time.perf_counter() - began
+
+    def hypotheses(self) -> dict[int, tuple[float, str]]:
+        """Score and text by number, of the last run."""
+        found = {}
+        for line in self.output.read_text(encoding="utf-8").splitlines():
+            if line.startswith("H-"):
+                number, score, text = line[2:].split("\t")
+                found[int(number)] = float(score), text
+        return found
+
+
+def check_equal(one: Generation, other: Generation) -> None:
+    """Raises SystemExit unless both find the same translations, with scores that differ by rounding alone."""
+    one.run()
+    found = one.hypotheses()
+    other.run()
+    expected = other.hypotheses()
+    if found.keys() != expected.keys():
+        raise SystemExit(f"benchmark: {one.system.name}: {len(found)} translations, fairseq's search {len(expected)}")
+    for number, (score, text) in expected.items():
+        if found[number][1] != text or abs(found[number][0] - score) > 1e-3:
+            raise SystemExit(f"benchmark: {one.system.name}: sentence {number} differs from that of fairseq's search")

@@ -1,0 +1,70 @@
+"""What is compared: models of this plugin and of fairseq, as flags of fairseq's commands."""
+
+from dataclasses import dataclass
+
+SMALL_TRANSFORMER = (
+    *("--arch", "transformer", "--encoder-layers", "6", "--decoder-layers", "6", "--share-all-embeddings"),
+    *("--encoder-embed-dim", "256", "--encoder-ffn-embed-dim", "1024", "--encoder-attention-heads", "4"),
+    *("--decoder-embed-dim", "256", "--decoder-ffn-embed-dim", "1024", "--decoder-attention-heads", "4"),
+)
+LSTM = (
+    *("--arch", "lstm", "--encoder-bidirectional", "--encoder-layers", "1", "--decoder-layers", "1"),
+    *("--encoder-embed-dim", "620", "--encoder-hidden-size", "1000"),
+    *("--decoder-embed-dim", "620", "--decoder-hidden-size", "1000", "--decoder-out-embed-dim", "620"),
+)
+SMOOTHED = ("--criterion", "label_smoothed_cross_entropy", "--label-smoothing", "0.1")
+PLAIN = ("--criterion", "cross_entropy")
+
+
+@dataclass(frozen=True)
+class System:
+    """A model and how it is trained and translates."""
+
+    name: str
+    task: str
+    model: tuple[str, ...]
+    criterion: tuple[str, ...]
+    plain_criterion: tuple[str, ...]  # fairseq's way to the same loss, for the check of equality
+    generate: tuple[str, ...] = ()
+    plain_generate: tuple[str, ...] = ()  # and to the same translations
+
+
+@dataclass(frozen=True)
+class Family:
+    """Ours, and its peers; the first peer is fairseq's."""
+
+    types: int  # V
+    ours: System
+    peers: tuple[System, ...]
+
+
+def stock(name: str, model: tuple[str, ...], criterion: tuple[str, ...]) -> System:
+    return System(name, "translation", model, criterion, criterion)
+
+
+def ours(name: str, model: tuple[str, ...], criterion: tuple[str, ...], plain: tuple[str, ...]) -> System:
+    return System(name, "concat_translation", model, criterion, plain, plain_generate=("--stock-search",))
+
+
+CHUNKED = ("--criterion", "chunked_cross_entropy")
+BOTH = ("--criterion", "bidirectional_cross_entropy")
+RNNSEARCH = ours("RNNSearch", ("--arch", "rnnsearch"), CHUNKED, PLAIN)
+LSTM_PEER = stock("fairseq's lstm", LSTM, PLAIN)
+
+FAMILIES = {
+    "lwc": Family(
+        31000,
+        ours(
+            "LWC small, 14 layers",
+            ("--arch", "lwc_transformer_small", "--dropout", "0.1"),
+            (*CHUNKED, "--label-smoothing", "0.1"),
+            SMOOTHED,
+        ),
+        (stock("fairseq's transformer, 6 + 6", (*SMALL_TRANSFORMER, "--dropout", "0.1"), SMOOTHED),),
+    ),
+    "deepatt": Family(30000, ours("DeepAtt, K = 5", ("--arch", "deepatt"), CHUNKED, PLAIN), (LSTM_PEER,)),
+    "abd": Family(30000, ours("ABD", ("--arch", "abd"), BOTH, BOTH), (LSTM_PEER, RNNSEARCH)),
+}
+"""Sizes are those of the goals: 256 / 1024 / 4 for Transformers, 620 / 1000 for recurrent models."""
+
+OPTIMIZER = ("--optimizer", "adam", "--lr", "1e-4", "--clip-norm", "5", "--seed", "1")

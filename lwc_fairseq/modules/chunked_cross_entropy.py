@@ -1,0 +1,104 @@
+"""Label-smoothed cross entropy over a large vocabulary, from the states before the output layer.
+
+    L = Σ_i (1 - ε - e) (-log p_i(y_i)) + e Σ_v -log p_i(v),   e = ε / (V - 1),   p_i = softmax(W t_i + b)
+
+with fairseq's ε and e (`label_smoothed_nll_loss`). Logits of a few rows at a time are made, turned into their gradient
+
+    ∂L/∂logits_i = p_i - e - (1 - ε - e) [y_i]
+
+and at once multiplied into the gradients of t, W and b, so that neither N × V logits nor their gradient are ever held.
+N rows, d width, V types.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+CHUNK = 2**23
+"""Logits that are held at a time."""
+
+HALF_SCALE = 1024.0
+"""Gradients in float16 are held this much larger, so that small ones do not vanish before the loss scale is known."""
+
+
+def chunked_cross_entropy(
+    features: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, smoothing: float
+) -> tuple[Tensor, Tensor]:
+    """L, and with ε = 0 (for logging: without a gradient).
+
+    Args:
+        features: t, (N, d).
+        weight: W, (V, d).
+        bias: b, (V), or None.
+        target: y, (N), without padding.
+        smoothing: ε.
+
+    Returns:
+        Two sums over N, float32 unless the features are float64.
+    """
+    if torch.is_autocast_enabled(features.device.type):
+        dtype = torch.get_autocast_dtype(features.device.type)
+        features, weight = features.to(dtype), weight.to(dtype)
+        bias = None if bias is None else bias.to(dtype)
+    with torch.autocast(features.device.type, enabled=False):
+        return ChunkedCrossEntropy.apply(features, weight, bias, target, smoothing)
+
+
+class ChunkedCrossEntropy(torch.autograd.Function):
+    """The sums, whose gradients are made on the way."""
+
+    @staticmethod
+    def forward(ctx, features, weight, bias, target, smoothing):
+        wanted = ctx.needs_input_grad[:3]
+        types = len(weight)
+        each = smoothing / (types - 1)
+        sums_dtype = torch.float64 if features.dtype == torch.float64 else torch.float32
+        loss, nll = features.new_zeros((), dtype=sums_dtype), features.new_zeros((), dtype=sums_dtype)
+        scale = HALF_SCALE if features.dtype == torch.float16 else 1.0
+        grads = [
+            torch.zeros_like(x, dtype=sums_dtype if x is not features else None) if wants else None
+            for x, wants in zip((features, weight, bias), wanted, strict=True)
+        ]
+        rows = max(32, CHUNK // types)
+        for start in range(0, len(features), rows):
+            part = slice(start, start + rows)
+            own, y = features[part], target[part, None]
+            log_p = F.linear(own, weight, bias).to(sums_dtype).log_softmax(-1)
+            of_target = -log_p.gather(1, y).sum()
+            nll += of_target
+            loss += (1 - smoothing - each) * of_target
+            if smoothing:
+                loss -= each * log_p.sum()
+            if not any(wanted):
+                continue
+            grad = log_p.exp_()
+            if smoothing:
+                grad -= each
+            grad.scatter_add_(1, y, grad.new_full(y.shape, -(1 - smoothing - each)))
+            add_gradients(grads, (grad * scale if scale != 1 else grad).to(own.dtype), own, weight, part)
+        ctx.save_for_backward(*grads)
+        ctx.scale, ctx.dtypes = scale, [x if x is None else x.dtype for x in (features, weight, bias)]
+        ctx.mark_non_differentiable(nll)
+        return loss, nll
+
+    @staticmethod
+    def backward(ctx, grad_loss, _):
+        factor = grad_loss / ctx.scale
+        scaled = [
+            None if grad is None else (grad * factor).to(dtype)
+            for grad, dtype in zip(ctx.saved_tensors, ctx.dtypes, strict=True)
+        ]
+        return *scaled, None, None
+
+
+def add_gradients(grads: list[Tensor | None], grad: Tensor, features: Tensor, weight: Tensor, part: slice) -> None:
+    """Multiply the gradient of some rows' logits into those of features, weight and bias."""
+    of_features, of_weight, of_bias = grads
+    if of_features is not None:
+        of_features[part] = grad @ weight
+    if of_weight is not None and of_weight.dtype == grad.dtype:
+        of_weight.addmm_(grad.T, features)
+    elif of_weight is not None:
+        of_weight += grad.T @ features
+    if of_bias is not None:
+        of_bias += grad.sum(0)

@@ -1,0 +1,198 @@
+"""fairseq's beam search with less work a step.
+
+Which hypotheses are kept and how they are scored is as in `fairseq.sequence_generator`; what differs is how they are
+found. fairseq makes all log-probabilities of a step, R × V, passes over them several times (a test for NaN, masks,
+penalties, the addition of scores) and takes the best of beam · V. Here the best few of each row are taken from its
+logits, and only these become log-probabilities: the logarithm of the softmax's denominator is one number a row.
+
+Letters: S sentences still searched, R = S · beam rows, V types, K candidates of a row.
+"""
+
+from typing import NamedTuple
+
+import torch
+from fairseq.search import BeamSearch
+from fairseq.sequence_generator import SequenceGenerator
+from torch import Tensor
+
+GROUP = 64
+"""Types whose largest logit is found first, before any is compared with those of other groups."""
+
+
+class Open(NamedTuple):
+    """Hypotheses that go on: R rows, `beam` consecutive ones of each sentence that is still searched."""
+
+    sentences: list[int]  # of the batch
+    tokens: Tensor  # (R, t + 1), the start symbol first
+    scores: Tensor  # (R, t), sums of log-probabilities up to each token
+
+
+class QuickSequenceGenerator(SequenceGenerator):
+    """fairseq's generator, whose plain beam search is :class:`QuickSearch`.
+
+    Everything else that it can do (sampling, diverse beams, constraints, prefixes, ensembles, language models, blocking
+    of repeated n-grams, attention of every token) is left to fairseq's own loop.
+    """
+
+    def _generate(self, sample, prefix_tokens=None, constraints=None, bos_token=None):
+        if prefix_tokens is not None or constraints is not None or not self._is_plain():
+            return super()._generate(sample, prefix_tokens, constraints, bos_token)
+        return QuickSearch(self, sample["net_input"]).run(self.eos if bos_token is None else bos_token)
+
+    def _is_plain(self) -> bool:
+        decoder = self.model.single_model.decoder
+        return (
+            type(self.search) is BeamSearch
+            and self.model.models_size == 1
+            and self.model.has_incremental
+            and self.lm_model is None
+            and self.repeat_ngram_blocker is None
+            and not self.token_indices_to_suppress
+            and not self.match_source_len
+            and not getattr(decoder, "need_attn", False)
+            and getattr(decoder, "adaptive_softmax", None) is None
+            and self.vocab_size > 2 * self.beam_size + 1  # else there may be fewer candidates than places
+        )
+
+
+class QuickSearch:
+    """The search for one batch.
+
+    Args:
+        generator: the options, and the model.
+        net_input: "src_tokens" (S, n) and what else the encoder takes.
+    """
+
+    def __init__(self, generator: SequenceGenerator, net_input: dict):
+        self.options, self.model = generator, generator.model
+        self.beam = generator.beam_size
+        src_tokens = net_input["src_tokens"]
+        self.sentences, width = src_tokens.shape
+        self.device = src_tokens.device
+        self.max_len = min(int(generator.max_len_a * width + generator.max_len_b), generator.max_len - 1)
+        assert generator.min_len <= self.max_len, "min_len cannot be larger than max_len, please adjust these!"
+        rows = torch.arange(self.sentences, device=self.device).repeat_interleave(self.beam)
+        self.encoder_outs = self.model.reorder_encoder_out(self.model.forward_encoder(net_input), rows)
+        self.states: list[dict] = [{}]
+        self.ended: list[list[dict]] = [[] for _ in range(self.sentences)]
+
+    def run(self, start: int) -> list[list[dict[str, Tensor]]]:
+        """The `beam` best hypotheses of each sentence, best first, in fairseq's form.
+
+        Args:
+            start: the symbol that targets begin with.
+        """
+        rows = self.sentences * self.beam
+        tokens = torch.full((rows, 1), start, dtype=torch.long, device=self.device)
+        going = Open(list(range(self.sentences)), tokens, tokens.new_zeros((rows, 0), dtype=torch.float))
+        for step in range(self.max_len + 1):
+            scores, types, parents = self._candidates(step, going)
+            is_end = types.eq(self.options.eos) & scores.ne(-torch.inf)
+            self._end(step, going, is_end, scores, parents)
+            kept = [i for i, sentence in enumerate(going.sentences) if len(self.ended[sentence]) < self.beam]
+            if step == self.max_len or not kept:
+                break
+            going = self._go_on(going, kept, is_end, scores, types, parents)
+        return [best_first(hypotheses) for hypotheses in self.ended]
+
+    def _candidates(self, step: int, going: Open) -> tuple[Tensor, Tensor, Tensor]:
+        """The 2 · beam best continuations of each sentence, best first (at the last step: ends, and as many as rows).
+
+        Returns:
+            Their scores, types and the rows that they continue, (S, candidates) each.
+        """
+        before = going.scores[:, -1] if step else going.scores.new_zeros(len(going.tokens))
+        log_p, types = self._best_of_rows(step, going.tokens)
+        total = (log_p + before[:, None]).view(len(going.sentences), self.beam, -1)
+        total = torch.where(total.isnan(), -torch.inf, total)
+        if step == 0:  # all rows of a sentence are the same
+            total = total[:, :1]
+        each = total.size(2)
+        scores, index = total.flatten(1).topk(min(2 * self.beam, total[0].numel()))
+        first_rows = self.beam * torch.arange(len(scores), device=self.device)[:, None]
+        parents = first_rows + index // each
+        return scores, types[parents, index % each], parents
+
+    def _best_of_rows(self, step: int, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """Log-probabilities and types, (R, K), of each row's best continuations."""
+        options = self.options
+        decoder = self.model.single_model.decoder
+        logits = decoder.forward(tokens, encoder_out=self.encoder_outs[0], incremental_state=self.states[0])[0]
+        logits = logits[:, -1].float()
+        if options.temperature != 1.0:
+            logits = logits / options.temperature
+        normalizer = logits.logsumexp(-1, keepdim=True)
+        if step == self.max_len:
+            return logits[:, options.eos, None] - normalizer, torch.full_like(tokens[:, :1], options.eos)
+        logits[:, options.pad] = -torch.inf
+        logits[:, options.unk] -= options.unk_penalty
+        if step < options.min_len:
+            logits[:, options.eos] = -torch.inf
+        best, types = largest(logits, 2 * self.beam)
+        return best - normalizer, types
+
+    def _end(self, step: int, going: Open, is_end: Tensor, scores: Tensor, parents: Tensor) -> None:
+        """Close the hypotheses whose end is among the `beam` best candidates, until a sentence has enough."""
+        place = is_end[:, : self.beam].nonzero()
+        if not len(place):
+            return
+        i, j = place.unbind(1)
+        rows, totals = parents[i, j], scores[i, j]
+        tokens = torch.cat([going.tokens[rows, 1:], torch.full_like(rows[:, None], self.options.eos)], dim=1)
+        sums = torch.cat([going.scores[rows], totals[:, None]], dim=1)
+        each = torch.cat([sums[:, :1], sums.diff(dim=1)], dim=1)
+        if self.options.normalize_scores:
+            totals = totals / (step + 1) ** self.options.len_penalty
+        for n, own in enumerate(i.tolist()):
+            hypotheses = self.ended[going.sentences[own]]
+            if len(hypotheses) < self.beam:
+                hypotheses.append(
+                    {
+                        "tokens": tokens[n],
+                        "score": totals[n],
+                        "attention": torch.empty(0),
+                        "alignment": torch.empty(0),
+                        "positional_scores": each[n],
+                    }
+                )
+
+    def _go_on(
+        self, going: Open, kept: list[int], is_end: Tensor, scores: Tensor, types: Tensor, parents: Tensor
+    ) -> Open:
+        """The `beam` best candidates that are no ends, of the sentences to keep."""
+        if len(kept) < len(going.sentences):
+            index = torch.tensor(kept, device=self.device)
+            is_end, scores, types, parents = (x[index] for x in (is_end, scores, types, parents))
+        order = torch.arange(is_end.size(1), device=self.device) + is_end.size(1) * is_end  # ends come last
+        chosen = order.topk(self.beam, largest=False).indices
+        scores, types, parents = (x.gather(1, chosen).flatten() for x in (scores, types, parents))
+        self.model.reorder_incremental_state(self.states, parents)
+        self.encoder_outs = self.model.reorder_encoder_out(self.encoder_outs, parents)
+        return Open(
+            [going.sentences[i] for i in kept],
+            torch.cat([going.tokens[parents], types[:, None]], dim=1),
+            torch.cat([going.scores[parents], scores[:, None]], dim=1),
+        )
+
+
+def best_first(hypotheses: list[dict[str, Tensor]]) -> list[dict[str, Tensor]]:
+    scores = torch.stack([hypothesis["score"] for hypothesis in hypotheses])
+    return [hypotheses[i] for i in scores.argsort(descending=True, stable=True).tolist()]
+
+
+def largest(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k largest entries of each row of x (R, V), and where they are, as torch.topk gives them.
+
+    They lie within the k groups whose largest entries are the largest: maxima are quickly found, and what is left to
+    sort is small.
+    """
+    groups = x.size(1) // GROUP
+    if groups < 4 * k:
+        return x.topk(k)
+    whole = x[:, : groups * GROUP].unflatten(1, (groups, GROUP))
+    best = whole.amax(2).topk(k).indices  # (R, k)
+    columns = (best[:, :, None] * GROUP + torch.arange(GROUP, device=x.device)).flatten(1)
+    rest = torch.arange(groups * GROUP, x.size(1), device=x.device).expand(len(x), -1)
+    columns = torch.cat([columns, rest], dim=1)
+    values, index = x.gather(1, columns).topk(k)
+    return values, columns.gather(1, index)
