@@ -1,5 +1,6 @@
 """Shared fixtures: random models, padded batches, a tiny binary corpus, and the fairseq commands on it."""
 
+import argparse
 import os
 import random
 import subprocess
@@ -10,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from fairseq.data import Dictionary
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 
 import lwc_fairseq  # noqa: F401  (registers the models)
 from lwc_fairseq.models.abd import ABDConfig, ABDModel
@@ -54,6 +56,15 @@ def make_abd(types: tuple[int, int] = (15, 17), dtype: torch.dtype = torch.float
     """A small ABD model, as `make_lwc`."""
     config = ABDConfig(**{"embed_dim": 6, "hidden_dim": 8, "dropout": 0.0, **settings})
     return make_model(ABDModel, config, *map(make_dictionary, types), dtype, seed)
+
+
+def make_transformer(types: int = 17) -> torch.nn.Module:
+    """fairseq's Transformer in a preset of this plugin, small, in single precision, with its own first weights."""
+    sizes = {"encoder_embed_dim": 16, "encoder_ffn_embed_dim": 16, "encoder_layers": 2, "decoder_layers": 2}
+    args = argparse.Namespace(**sizes)
+    ARCH_CONFIG_REGISTRY["transformer_small"](args)
+    task = SimpleNamespace(source_dictionary=make_dictionary(types), target_dictionary=make_dictionary(types))
+    return ARCH_MODEL_REGISTRY["transformer_small"].build_model(args, task).eval()
 
 
 def make_model(model_class, config, source: Dictionary, target: Dictionary, dtype: torch.dtype, seed: int):

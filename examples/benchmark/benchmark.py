@@ -45,8 +45,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--max-tokens", type=int, default=4096, help="source plus target tokens of an update")
     parser.add_argument("--blocks", type=int, default=5, help="timed ones (default: 5), after one of warm-up")
     parser.add_argument("--updates", type=int, default=2, help="of a block of training (default: 2)")
-    parser.add_argument("--sentences", type=int, default=128, help="to translate (default: 128)")
-    parser.add_argument("--batch-size", type=int, default=128, help="sentences translated at a time (default: 128)")
+    parser.add_argument("--sentences", type=int, default=256, help="to translate (default: 256)")
+    parser.add_argument("--batch-size", type=int, default=64, help="sentences translated at a time (default: 64)")
     parser.add_argument("--beam", type=int, default=5)
     parser.add_argument("--length", type=int, nargs=2, metavar=("LOW", "HIGH"), help="of sources, drawn evenly")
     parser.add_argument("--types", type=int, help="V (default: that of the goals)")
@@ -54,6 +54,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--peer", type=shlex.split, default=[], metavar="FLAGS", help="and of fairseq's")
     parser.add_argument("--work", type=Path, default=Path("runs/benchmark"), help="a folder for data and checkpoints")
     parser.add_argument("--out", type=Path, default=Path("examples/benchmark/results"), help="a folder for results")
+    parser.add_argument("--memory", action="store_true", help="also measure the peak memory of training")
     parser.add_argument("--memory-of", type=int, help=argparse.SUPPRESS)  # in a process of its own: a system's number
     return parser.parse_args()
 
@@ -108,6 +109,7 @@ def time_training(args: argparse.Namespace, systems: list[training.Training]) ->
 def generate_systems(args: argparse.Namespace, family: Family, data: Path) -> list[generation.Generation]:
     # first weights do not end sentences; every system makes as many steps
     flags = ["--beam", str(args.beam), "--batch-size", str(args.batch_size), "--max-len-a", "1.1", "--max-len-b", "0"]
+    flags += ["--num-workers", "0"]  # the end of worker processes takes seconds where generation runs again and again
     flags += ["--fp16"] if args.precision == "fp16" else []
     made = []
     for system in (family.ours, *family.peers):
@@ -178,20 +180,29 @@ def write(args: argparse.Namespace, family: Family, speeds: list[list[float]], m
 
 
 def markdown(about: dict, systems: tuple[System, ...]) -> str:
-    header = ["", "target tokens a second", "ours ÷ this", "range over blocks", "peak memory"]
+    with_memory = any(one["peak bytes"] for one in about["systems"])
+    header = [
+        "",
+        "target tokens a second",
+        "ours ÷ this",
+        "range over blocks",
+        *(["peak memory"] if with_memory else []),
+    ]
     ours = about["systems"][0]["tokens a second"]
     rows = []
     for one in about["systems"]:
         within = [a / b for a, b in zip(ours, one["tokens a second"], strict=True)]
         spread = f"{min(within):.2f}–{max(within):.2f}"
-        peak = f"{one['peak bytes'] / 2**30:.2f} GiB" if one["peak bytes"] else ""
+        peak = [f"{one['peak bytes'] / 2**30:.2f} GiB"] if with_memory else []
         speed = f"{statistics.median(one['tokens a second']):,.0f}"
-        rows.append([one["name"], speed, f"{one['ours / this']:.2f}", spread, peak])
+        rows.append([one["name"], speed, f"{one['ours / this']:.2f}", spread, *peak])
     lines = [f"# {about['family']}, {about['phase']}", "", *table(header, rows), ""]
     lines.append(
         f"{about['precision']}; {about['types']:,} types; medians of {about['blocks']} blocks. {about['date']}, "
-        f"{about['device']}, {about['versions']}. Peak memory: on a CPU that of the whole process."
+        f"{about['device']}, {about['versions']}."
     )
+    if with_memory:
+        lines.append("Peak memory: on a CPU that of the whole process.")
     return "\n".join([*lines, "", "```", about["command"], "```", ""])
 
 
@@ -205,12 +216,13 @@ def main() -> None:
     if args.memory_of is not None:
         print_memory(args, family, data)
         return
+    memories: list[int | None] = [None] * (1 + len(family.peers))
     if args.phase == "train":
         speeds = time_training(args, train_systems(args, family, data))
-        memories = [memory(number) for number in range(1 + len(family.peers))]
+        if args.memory:
+            memories = [memory(number) for number in range(len(memories))]
     else:
         speeds = time_generation(args, generate_systems(args, family, data))
-        memories = [None] * (1 + len(family.peers))
     write(args, family, speeds, memories)
 
 

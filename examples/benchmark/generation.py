@@ -8,14 +8,16 @@ import torch
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq_cli import generate
-from systems import System
+from systems import USER_DIR, System
 from training import Training
 
 
 def save_checkpoint(system: System, data: Path, folder: Path) -> Path:
     """A checkpoint of the first weights: how long a translation takes does not depend on its quality."""
     path = folder / f"{system.model[1]}.pt"
-    Training(system, system.plain_criterion, data, "cpu", "fp32", []).trainer.save_checkpoint(str(path), {})
+    trainer = Training(system, system.plain_criterion, data, "cpu", "fp32", []).trainer
+    trainer.consolidate_optimizer()
+    trainer.save_checkpoint(str(path), {"train_iterator": {"epoch": 1}})
     return path
 
 
@@ -30,7 +32,7 @@ class Generation:
         self, system: System, search: tuple[str, ...], data: Path, checkpoint: Path, device: str, flags: list[str]
     ):
         self.system, self.device = system, device
-        words = [str(data), "--user-dir", "lwc_fairseq", "--task", system.task, "--path", str(checkpoint), *flags]
+        words = [str(data), *USER_DIR, "--task", system.task, "--path", str(checkpoint), *flags]
         words += [*search, *(["--cpu"] if device == "cpu" else [])]
         parser = options.get_generation_parser()
         self.cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, words))

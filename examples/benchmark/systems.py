@@ -1,6 +1,11 @@
 """What is compared: models of this plugin and of fairseq, as flags of fairseq's commands."""
 
 from dataclasses import dataclass
+from pathlib import Path
+
+import lwc_fairseq
+
+USER_DIR = ("--user-dir", str(Path(lwc_fairseq.__file__).parent))
 
 SMALL_TRANSFORMER = (
     *("--arch", "transformer", "--encoder-layers", "6", "--decoder-layers", "6", "--share-all-embeddings"),
@@ -48,7 +53,8 @@ def ours(name: str, model: tuple[str, ...], criterion: tuple[str, ...], plain: t
 
 CHUNKED = ("--criterion", "chunked_cross_entropy")
 BOTH = ("--criterion", "bidirectional_cross_entropy")
-RNNSEARCH = ours("RNNSearch", ("--arch", "rnnsearch"), CHUNKED, PLAIN)
+SPREAD = ("--init-std", "0.1")  # else all types are all but equally likely, and rounding decides which are best
+RNNSEARCH = ours("RNNSearch", ("--arch", "rnnsearch", *SPREAD), CHUNKED, PLAIN)
 LSTM_PEER = stock("fairseq's lstm", LSTM, PLAIN)
 
 FAMILIES = {
@@ -62,8 +68,8 @@ FAMILIES = {
         ),
         (stock("fairseq's transformer, 6 + 6", (*SMALL_TRANSFORMER, "--dropout", "0.1"), SMOOTHED),),
     ),
-    "deepatt": Family(30000, ours("DeepAtt, K = 5", ("--arch", "deepatt"), CHUNKED, PLAIN), (LSTM_PEER,)),
-    "abd": Family(30000, ours("ABD", ("--arch", "abd"), BOTH, BOTH), (LSTM_PEER, RNNSEARCH)),
+    "deepatt": Family(30000, ours("DeepAtt, K = 5", ("--arch", "deepatt", *SPREAD), CHUNKED, PLAIN), (LSTM_PEER,)),
+    "abd": Family(30000, ours("ABD", ("--arch", "abd", *SPREAD), BOTH, BOTH), (LSTM_PEER, RNNSEARCH)),
 }
 """Sizes are those of the goals: 256 / 1024 / 4 for Transformers, 620 / 1000 for recurrent models."""
 

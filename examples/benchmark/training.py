@@ -11,7 +11,7 @@ from fairseq.logging import metrics
 from fairseq.tasks import setup_task
 from fairseq.trainer import Trainer
 from fairseq.utils import move_to_cuda, set_torch_seed
-from systems import OPTIMIZER, System
+from systems import OPTIMIZER, USER_DIR, System
 
 PRECISION_FLAGS = {"fp16": ["--fp16"], "bf16": ["--bf16"]}
 """Of fairseq, on a GPU. On a CPU bf16 is autocast, around the updates of both systems alike."""
@@ -19,7 +19,7 @@ PRECISION_FLAGS = {"fp16": ["--fp16"], "bf16": ["--bf16"]}
 
 def configure(system: System, criterion: tuple[str, ...], data: Path, device: str, precision: str):
     """The configuration that fairseq-train would have."""
-    flags = [str(data), "--user-dir", "lwc_fairseq", "--task", system.task, *system.model, *criterion, *OPTIMIZER]
+    flags = [str(data), *USER_DIR, "--task", system.task, *system.model, *criterion, *OPTIMIZER]
     flags += ["--max-tokens", "100000"]  # of which nothing comes: batches are given
     flags += ["--cpu"] if device == "cpu" else PRECISION_FLAGS.get(precision, [])
     return convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), flags))

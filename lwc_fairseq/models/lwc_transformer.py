@@ -25,7 +25,7 @@ from lwc_fairseq_compat import UserError
 
 from ..data.packing import Packing, pack, pad_rows
 from ..modules.coordinated_layer import CoordinatedLayer, SeparateAttentionLayer
-from ..modules.decoding_cache import SourceCache, TargetCache
+from ..modules.decoding_cache import SourceCache, TargetCache, TargetLayer
 from ..modules.embedding import ConcatEmbedding
 from ..modules.mixed_attention import Attend, StepAttention, attend_packed
 from ..modules.separate_attention import PackedSeparateAttention, SeparateAttend, StepSeparateAttention
@@ -259,7 +259,7 @@ class LWCDecoder(FairseqIncrementalDecoder):
 
         cache.reserve(new_tokens.size(1))
         attentions = [
-            self.stack.attend_step(keys, values, encoder_out.padding_mask, lambda k, v, i=i: cache.extend(i, k, v))
+            self.stack.attend_step(keys, values, encoder_out.padding_mask, TargetLayer(cache, i))
             for i, (keys, values) in enumerate(zip(encoder_out.keys, encoder_out.values, strict=True))
         ]
         x = self.stack(new_tokens, torch.ones_like(new_tokens), positions, attentions.__getitem__)
@@ -273,8 +273,9 @@ class LWCDecoder(FairseqIncrementalDecoder):
     def _cache(self, incremental_state: dict | None, rows: Tensor, encoder_out: SourceCache) -> TargetCache:
         cache = get_incremental_state(self, incremental_state, "target")
         if cache is None:
-            _, heads, _, head_dim = encoder_out.keys[0].shape
-            cache = TargetCache(len(self.stack.layers), rows.size(0), heads, head_dim, like=encoder_out.keys[0])
+            sentences, heads, _, head_dim = encoder_out.keys[0].shape
+            beam = rows.size(0) // max(1, sentences)
+            cache = TargetCache(len(self.stack.layers), sentences, beam, heads, head_dim, like=encoder_out.keys[0])
             set_incremental_state(self, incremental_state, "target", cache)
         return cache
 

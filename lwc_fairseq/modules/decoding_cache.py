@@ -98,40 +98,104 @@ def group_rows(order: list[int], beam: int) -> tuple[list[int], int]:
 class TargetCache:
     """Keys and values of every layer for the target tokens decoded so far, in memory set aside ahead of need.
 
+    What a hypothesis has read stays where it was written when hypotheses are reordered: each sentence has `beam` slots
+    for every token, and a table says in which of them a hypothesis finds it. Attention reads all slots of a sentence,
+    which its hypotheses share, and hides those of other hypotheses.
+
     Args:
         layers: number of layers.
-        rows: R, hypotheses.
+        sentences: S.
+        beam: consecutive rows that belong to one sentence.
         like: a tensor with the device and dtype of the keys.
     """
 
-    def __init__(self, layers: int, rows: int, heads: int, head_dim: int, like: Tensor):
-        self.length = 0  # t, tokens held
-        # time comes first, so that the tokens held are one block of memory
-        self.memory = like.new_empty(32, layers, 2, rows, heads, head_dim)
+    def __init__(self, layers: int, sentences: int, beam: int, heads: int, head_dim: int, like: Tensor):
+        # (layer, keys or values, S, H, token, slot, d/H): the slots of all tokens held are one block of memory
+        self.memory = like.new_empty(layers, 2, sentences, heads, 32, beam, head_dim)
+        self.slots = torch.empty(sentences, beam, 0, dtype=torch.long, device=like.device)
 
-    def reserve(self, tokens: int) -> None:
-        """Make room for that many more tokens."""
-        needed, capacity = self.length + tokens, self.memory.size(0)
+    @property
+    def length(self) -> int:
+        """t, tokens held."""
+        return self.slots.size(2)
+
+    @property
+    def beam(self) -> int:
+        return self.slots.size(1)
+
+    def reserve(self, new: int) -> None:
+        """Make room for m more tokens, and find out which slots they may not see."""
+        needed, capacity = self.length + new, self.memory.size(4)
         if needed > capacity:
-            grown = self.memory.new_empty(max(needed, 2 * capacity), *self.memory.shape[1:])
-            grown[: self.length] = self.memory[: self.length]
+            shape = list(self.memory.shape)
+            shape[4] = max(needed, 2 * capacity)
+            grown = self.memory.new_empty(shape)
+            grown[:, :, :, :, : self.length] = self.memory[:, :, :, :, : self.length]
             self.memory = grown
+        self.hidden = self._hidden(new)
+
+    def _hidden(self, new: int) -> Tensor:
+        """(S, beam · m, (t + m) · beam), True where a new token may not see a slot."""
+        device = self.slots.device
+        index = torch.arange(self.beam, device=device)
+        slots = torch.cat([self.slots, index[:, None].expand(len(self.slots), -1, new)], dim=2)  # (S, beam, t + m)
+        others = slots[..., None] != index  # (S, beam, t + m, slot)
+        token = torch.arange(slots.size(2), device=device)
+        future = token > token[self.length :, None]  # (m, t + m)
+        return (others[:, :, None] | future[:, :, None]).flatten(3).flatten(1, 2)
 
     def extend(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Write the m new keys and values (R, m, H, d/H) of a layer; returns its (t + m, R, H, d/H) of each."""
-        total = self.length + keys.size(1)
-        held = self.memory[:total, layer]
-        held[self.length :, 0] = keys.transpose(0, 1)
-        held[self.length :, 1] = values.transpose(0, 1)
-        return held[:, 0], held[:, 1]
+        """Write the m new keys and values (R, m, H, d/H) of a layer, without their graph.
 
-    def advance(self, tokens: int) -> None:
-        """Count the tokens that every layer has written."""
-        self.length += tokens
+        Returns:
+            Those of all slots, (S, H, (t + m) · beam, d/H) each.
+        """
+        total = self.length + keys.size(1)
+        for kind, new in enumerate((keys, values)):
+            by_slot = new.detach().unflatten(0, (-1, self.beam)).permute(0, 3, 2, 1, 4)  # (S, H, m, beam, d/H)
+            self.memory[layer, kind, :, :, self.length : total] = by_slot
+        held = self.memory[layer, :, :, :, :total].flatten(3, 4)
+        return held[0], held[1]
+
+    def advance(self, new: int) -> None:
+        """Count the m tokens that every layer has written, each hypothesis into its own slot."""
+        index = torch.arange(self.beam, device=self.slots.device)[:, None]
+        self.slots = torch.cat([self.slots, index.expand(len(self.slots), -1, new)], dim=2)
 
     def reorder(self, order: Tensor) -> None:
-        """Keep the rows order[0], order[1], ..."""
-        held = self.memory[: self.length].index_select(3, order)
-        if order.numel() != self.memory.size(3):
-            self.memory = self.memory.new_empty(*self.memory.shape[:3], order.numel(), *self.memory.shape[4:])
-        self.memory[: self.length] = held
+        """Keep the rows order[0], order[1], ...
+
+        As :meth:`SourceCache.reorder`, it copies only where sentences are left out, or in an order that no beam search
+        makes. Waits for the device once, to read `order`.
+        """
+        kept, beam = group_rows(order.tolist(), self.beam)
+        if beam != self.beam:
+            self._spread()
+            kept = order.tolist()
+        self.slots = self.slots.flatten(0, 1)[order].unflatten(0, (-1, self.beam))
+        if kept != list(range(self.memory.size(2))):
+            index = torch.tensor(kept, dtype=torch.long, device=order.device)
+            shape = list(self.memory.shape)
+            shape[2] = len(kept)
+            fewer = self.memory.new_empty(shape)
+            fewer[:, :, :, :, : self.length] = self.memory[:, :, :, :, : self.length].index_select(2, index)
+            self.memory = fewer
+
+    def _spread(self) -> None:
+        """Give every hypothesis a memory of its own: R sentences of one slot."""
+        held = self.memory[:, :, :, :, : self.length]
+        index = self.slots.transpose(1, 2)[None, None, :, None, :, :, None]  # (1, 1, S, 1, t, beam, 1)
+        own = held.take_along_dim(index, dim=5)  # (layer, 2, S, H, t, beam, d/H)
+        self.memory = own.movedim(5, 3).flatten(2, 3).unsqueeze(5)
+        self.slots = torch.zeros_like(self.slots).flatten(0, 1)[:, None]
+
+
+class TargetLayer:
+    """One layer of a :class:`TargetCache`, for one step."""
+
+    def __init__(self, cache: TargetCache, index: int):
+        self.cache, self.index = cache, index
+
+    def extend(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """:meth:`TargetCache.extend`, and which slots each new token may not see, (S, beam · m, (t + m) · beam)."""
+        return *self.cache.extend(self.index, keys, values), self.cache.hidden

@@ -148,56 +148,47 @@ class StepAttention:
     """Mixed attention of m new target tokens to cached source and target tokens, in one layer.
 
     The rows of a step are grouped by sentence: `beam` consecutive rows share one sentence's source keys and values,
-    which are neither copied per beam nor per step. S sentences, R = S · beam rows.
+    and the memory of all that its hypotheses have read, so that nothing is copied per beam nor per step. S sentences,
+    R = S · beam rows, L slots of that memory.
 
     Args:
         source_keys, source_values: (S, H, N, d/H).
         source_padding: (S, N), True at padding.
-        extend: takes the new keys and values (R, m, H, d/H) each and gives those of all t + m target tokens so far,
-            (t + m, R, H, d/H) each.
+        target: a :class:`~.decoding_cache.TargetLayer`: takes the new keys and values (R, m, H, d/H) and gives those of
+            all slots (S, H, L, d/H), and which of these each new token may not see, (S, beam · m, L).
     """
 
-    def __init__(self, source_keys: Tensor, source_values: Tensor, source_padding: Tensor, extend: Callable):
+    def __init__(self, source_keys: Tensor, source_values: Tensor, source_padding: Tensor, target):
         self.source_keys = source_keys
         self.source_values = source_values
         self.source_padding = source_padding
-        self.extend = extend
-        self.weights: Tensor | None = None  # (R, m, H, N + t + m) of the last call
+        self.target = target
+        self._last: Tensor | None = None  # (S, H, beam, m, N + L), weights
 
     def __call__(self, qkv: Tensor) -> Tensor:
         """(R, m, 3, H, d/H) to (R, m, H, d/H)."""
         query, new_keys, new_values = qkv.unbind(2)
-        keys, values = self.extend(new_keys, new_values)
-        query = query * query.size(-1) ** -0.5
+        keys, values, hidden = self.target.extend(new_keys, new_values)
+        query = query.unflatten(0, (len(self.source_keys), -1)).permute(0, 3, 1, 2, 4)  # (S, H, beam, m, d/H)
+        beam, new = query.shape[2:4]
+        query = query.flatten(2, 3) * query.size(-1) ** -0.5  # (S, H, beam · m, d/H)
 
-        scores = torch.cat([self._source_scores(query), self._target_scores(query, keys)], dim=-1)
+        width = self.source_keys.size(2)
+        source = query @ self.source_keys.transpose(2, 3)
+        source = source.masked_fill(self.source_padding[:, None, None], -torch.inf)
+        target = (query @ keys.transpose(2, 3)).masked_fill(hidden[:, None], -torch.inf)
+        scores = torch.cat([source, target], dim=-1)
         weights = scores.float().softmax(-1).type_as(scores) if scores.dtype.itemsize < 4 else scores.softmax(-1)
-        self.weights = weights.transpose(1, 2)
+        self._last = weights.unflatten(2, (beam, new))
 
-        source_weights, target_weights = weights.split([self.source_keys.size(2), keys.size(0)], dim=-1)
-        target_context = target_weights @ values.permute(1, 2, 0, 3)  # (R, H, m, d/H)
-        return self._source_context(source_weights) + target_context.transpose(1, 2)
+        context = weights[..., :width] @ self.source_values + weights[..., width:] @ values
+        return context.unflatten(2, (beam, new)).permute(0, 2, 3, 1, 4).flatten(0, 1)
 
-    def _source_scores(self, query: Tensor) -> Tensor:
-        """(R, m, H, d/H) to (R, H, m, N)."""
-        by_sentence = query.unflatten(0, (self.source_keys.size(0), -1)).permute(0, 3, 1, 2, 4)  # (S, H, beam, m, d/H)
-        scores = by_sentence.flatten(2, 3) @ self.source_keys.transpose(2, 3)  # (S, H, beam·m, N)
-        scores = scores.masked_fill(self.source_padding[:, None, None], -torch.inf)
-        return scores.unflatten(2, by_sentence.shape[2:4]).transpose(1, 2).flatten(0, 1)
-
-    def _source_context(self, weights: Tensor) -> Tensor:
-        """(R, H, m, N) to (R, m, H, d/H)."""
-        by_sentence = weights.unflatten(0, (self.source_values.size(0), -1)).transpose(1, 2)  # (S, H, beam, m, N)
-        context = by_sentence.flatten(2, 3) @ self.source_values  # (S, H, beam·m, d/H)
-        return context.unflatten(2, by_sentence.shape[2:4]).permute(0, 2, 3, 1, 4).flatten(0, 1)
-
-    @staticmethod
-    def _target_scores(query: Tensor, keys: Tensor) -> Tensor:
-        """(R, m, H, d/H) and (t + m, R, H, d/H) to (R, H, m, t + m)."""
-        scores = query.transpose(1, 2) @ keys.permute(1, 2, 3, 0)
-        new, total = scores.shape[-2:]
-        if new == 1 or total == 0:
-            return scores
-        index = torch.arange(total, device=scores.device)
-        future = index > index[total - new :, None]
-        return scores.masked_fill(future, -torch.inf)
+    @property
+    def weights(self) -> Tensor | None:
+        """(R, m, H, N + t + m) of the last call: of a token's slots, one has weight."""
+        if self._last is None:
+            return None
+        width, beam = self.source_keys.size(2), self._last.size(2)
+        source, target = self._last[..., :width], self._last[..., width:].unflatten(-1, (-1, beam)).sum(-1)
+        return torch.cat([source, target], dim=-1).permute(0, 2, 3, 1, 4).flatten(0, 1)

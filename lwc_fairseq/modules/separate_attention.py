@@ -5,7 +5,6 @@ What a token may attend to is an object of this protocol, one for each layout: :
 packed stream, :class:`StepSeparateAttention` for decoding step by step.
 """
 
-from collections.abc import Callable
 from typing import Protocol
 
 import torch
@@ -64,10 +63,10 @@ def separate_attention_masks(source_lengths: Tensor, length: int) -> tuple[Tenso
 class StepSeparateAttention:
     """The two attentions of m new target tokens in one layer; arguments are those of :class:`StepAttention`."""
 
-    def __init__(self, source_keys: Tensor, source_values: Tensor, source_padding: Tensor, extend: Callable):
+    def __init__(self, source_keys: Tensor, source_values: Tensor, source_padding: Tensor, target):
         none = source_keys[:, :, :0]
-        self.to_own_side = StepAttention(none, none, source_padding[:, :0], extend)
-        self._to_source = StepAttention(source_keys, source_values, source_padding, no_target)
+        self.to_own_side = StepAttention(none, none, source_padding[:, :0], target)
+        self._to_source = StepAttention(source_keys, source_values, source_padding, NoTarget(none))
 
     @property
     def weights(self) -> Tensor | None:
@@ -81,6 +80,17 @@ class StepSeparateAttention:
         return new
 
 
-def no_target(keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-    """Of new keys and values (R, m, H, d/H) none: (0, R, H, d/H) each."""
-    return keys.transpose(0, 1)[:0], values.transpose(0, 1)[:0]
+class NoTarget:
+    """In place of a :class:`~.decoding_cache.TargetLayer`: nothing to attend to.
+
+    Args:
+        none: no keys, (S, H, 0, d/H).
+    """
+
+    def __init__(self, none: Tensor):
+        self.none = none
+
+    def extend(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        sentences = len(self.none)
+        rows = keys.size(0) * keys.size(1) // sentences if sentences else 0
+        return self.none, self.none, self.none.new_zeros(sentences, rows, 0, dtype=torch.bool)

@@ -19,6 +19,14 @@ GROUP = 64
 """Types whose largest logit is found first, before any is compared with those of other groups."""
 
 
+KEPT = 7 / 8
+"""Finished sentences are searched on, to no effect, until no more than this part of a batch is unfinished: leaving
+sentences out copies all that is remembered of the others."""
+
+ROWS = 8
+"""Rows of logits that a processor's cache holds."""
+
+
 class Open(NamedTuple):
     """Hypotheses that go on: R rows, `beam` consecutive ones of each sentence that is still searched."""
 
@@ -92,6 +100,8 @@ class QuickSearch:
             kept = [i for i, sentence in enumerate(going.sentences) if len(self.ended[sentence]) < self.beam]
             if step == self.max_len or not kept:
                 break
+            if len(kept) > KEPT * len(going.sentences):
+                kept = list(range(len(going.sentences)))
             going = self._go_on(going, kept, is_end, scores, types, parents)
         return [best_first(hypotheses) for hypotheses in self.ended]
 
@@ -121,7 +131,7 @@ class QuickSearch:
         logits = logits[:, -1].float()
         if options.temperature != 1.0:
             logits = logits / options.temperature
-        normalizer = logits.logsumexp(-1, keepdim=True)
+        normalizer = log_sum_exp(logits)
         if step == self.max_len:
             return logits[:, options.eos, None] - normalizer, torch.full_like(tokens[:, :1], options.eos)
         logits[:, options.pad] = -torch.inf
@@ -178,6 +188,13 @@ class QuickSearch:
 def best_first(hypotheses: list[dict[str, Tensor]]) -> list[dict[str, Tensor]]:
     scores = torch.stack([hypothesis["score"] for hypothesis in hypotheses])
     return [hypotheses[i] for i in scores.argsort(descending=True, stable=True).tolist()]
+
+
+def log_sum_exp(x: Tensor) -> Tensor:
+    """log Σ_v exp x_iv of each row of x (R, V), (R, 1)."""
+    if x.is_cuda:
+        return x.logsumexp(-1, keepdim=True)
+    return torch.cat([rows.logsumexp(-1, keepdim=True) for rows in x.split(ROWS)])
 
 
 def largest(x: Tensor, k: int) -> tuple[Tensor, Tensor]:

@@ -8,17 +8,8 @@ import torch
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 
 import reference_lwc
-from conftest import PAD, make_abd, make_deepatt, make_dictionary, make_lwc, random_batch
+from conftest import PAD, make_abd, make_deepatt, make_dictionary, make_lwc, make_transformer, random_batch
 from lwc_fairseq.analysis.attention import attention_weights, source_attentions
-
-
-def make_transformer():
-    sizes = {"encoder_embed_dim": 16, "encoder_ffn_embed_dim": 16, "encoder_layers": 2, "decoder_layers": 2}
-    args = argparse.Namespace(**sizes)
-    ARCH_CONFIG_REGISTRY["transformer_small"](args)
-    task = SimpleNamespace(source_dictionary=make_dictionary(17), target_dictionary=make_dictionary(17))
-    return ARCH_MODEL_REGISTRY["transformer_small"].build_model(args, task).eval()
-
 
 MODELS = {  # with how many layers and heads look at the source; whether a softmax sees the source alone
     "lwc": (make_lwc, 3, 2, False),

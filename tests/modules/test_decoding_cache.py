@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from lwc_fairseq.modules.decoding_cache import SourceCache, TargetCache, group_rows
@@ -35,17 +36,51 @@ def test_any_order_is_followed():
     assert mixed.beam == 1 and torch.equal(mixed.keys[0], cache.keys[0][[2, 0, 1, 0]])
 
 
-def test_target_cache_grows_and_reorders():
-    cache = TargetCache(layers=2, rows=3, heads=2, head_dim=4, like=torch.zeros(()))
-    new = torch.randn(40, 2, 2, 3, 1, 2, 4)  # step, layer, keys or values, row, one token, head, d/H
-    for step in new:
+def held(cache, keys):
+    """What each hypothesis finds of the keys in all slots, (R, t, H, d/H)."""
+    keys = keys.unflatten(2, (-1, cache.beam))  # (S, H, t, slot, d/H)
+    rows = [
+        [keys[s, :, t, slot] for t, slot in enumerate(slots)]
+        for s, sentence in enumerate(cache.slots.tolist())
+        for slots in sentence
+    ]
+    return torch.stack([torch.stack(row) for row in rows])
+
+
+@pytest.mark.parametrize(
+    "orders",
+    [
+        [[0, 1, 2, 3, 4, 5]] * 40,  # and it grows
+        [[1, 1, 0, 3, 3, 5], [2, 0, 0, 5, 4, 3], [0, 1, 1, 4, 4, 4]],
+        [[1, 1, 0, 3, 4, 5], [5, 3, 3], [2, 2, 1]],  # a sentence is finished
+        [[1, 2, 0, 3, 4, 5], [5, 0, 3, 3], [1, 1, 0]],  # no order that a beam search makes
+    ],
+)
+def test_target_cache_is_what_copying_would_make(orders):
+    """Two sentences, three hypotheses each; their keys are kept beside it, and copied in every step."""
+    cache, copied = TargetCache(2, 2, 3, heads=2, head_dim=4, like=torch.zeros(())), torch.zeros(6, 0, 2, 4)
+    for order in orders:
+        rows = len(copied)
+        new = torch.randn(2, 2, rows, 1, 2, 4)  # layer, keys or values, row, one token, head, d/H
         cache.reserve(1)
         for layer in range(2):
-            keys, values = cache.extend(layer, *step[layer])
+            _, values = cache.extend(layer, *new[layer])
+        hidden = cache.hidden
         cache.advance(1)
-    assert cache.length == 40
-    assert torch.equal(keys, new[:, 1, 0, :, 0]) and torch.equal(values, new[:, 1, 1, :, 0])
-    cache.reorder(torch.tensor([2, 2]))
-    cache.reserve(1)
-    keys, _ = cache.extend(0, torch.zeros(2, 1, 2, 4), torch.zeros(2, 1, 2, 4))
-    assert torch.equal(keys[:40], new[:, 0, 0, [2, 2], 0])
+        copied = torch.cat([copied, new[1, 1]], dim=1)
+        assert torch.equal(held(cache, values), copied)
+        seen = (~hidden).nonzero()  # sentence, row within it, slot
+        assert (
+            seen[:, 2].view(rows, -1).div(cache.beam, rounding_mode="floor").tolist()
+            == [list(range(copied.size(1)))] * rows
+        )
+        assert (seen[:, 2] % cache.beam).tolist() == cache.slots.flatten().tolist()
+        cache.reorder(torch.tensor(order))
+        copied = copied[order]
+    assert cache.length == len(orders) and cache.beam == (1 if len(orders[1]) == 4 else 3)
+
+
+def test_new_tokens_do_not_see_later_ones():
+    cache = TargetCache(1, 1, 2, heads=1, head_dim=2, like=torch.zeros(()))
+    cache.reserve(2)
+    assert (~cache.hidden).int().tolist() == [[[1, 0, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0], [0, 1, 0, 1]]]

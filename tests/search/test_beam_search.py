@@ -5,7 +5,7 @@ import torch
 from fairseq.search import BeamSearch, Sampling
 from fairseq.sequence_generator import SequenceGenerator
 
-from conftest import EOS, make_abd, make_deepatt, make_lwc, random_batch
+from conftest import EOS, make_abd, make_deepatt, make_lwc, make_transformer, random_batch
 from lwc_fairseq.search import beam_search
 from lwc_fairseq.search.beam_search import QuickSequenceGenerator, largest
 
@@ -13,6 +13,7 @@ MODELS = {
     "lwc": lambda: make_lwc(types=40),
     "deepatt": lambda: make_deepatt(types=(40, 40)),
     "abd": lambda: make_abd(types=(40, 40)),
+    "fairseq's transformer": lambda: make_transformer(types=40),
 }
 LENGTHS = [(5, 1), (2, 1), (9, 1), (1, 1), (3, 1)]
 
@@ -43,7 +44,7 @@ SETTINGS = [
     {},
     {"beam_size": 1},
     {"len_penalty": 0.3, "min_len": 4},
-    {"normalize_scores": False, "unk_penalty": 0.7, "temperature": 0.6},
+    {"normalize_scores": False, "unk_penalty": -3.0, "temperature": 0.6},
     {"max_len_a": 0, "max_len_b": 2},
     {"max_len_a": 0, "max_len_b": 0, "min_len": 0},
 ]

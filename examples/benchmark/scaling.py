@@ -1,0 +1,93 @@
+"""How speed changes with sentence length, batch, beam, depth and vocabulary: the benchmark again and again.
+
+    python examples/benchmark/scaling.py --family lwc|deepatt|abd --phase train|generate --over WHAT [--values N ...]
+
+Writes a table, its numbers and a plot of target tokens a second of each system.
+"""
+
+import argparse
+import json
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+from matplotlib.figure import Figure
+from systems import FAMILIES
+from tqdm import tqdm
+
+from lwc_fairseq.files import write_whole
+from lwc_fairseq.markdown import table
+
+OVER = {  # flags of the benchmark for a value, and values
+    "length": (lambda n: ["--length", n, n], (10, 25, 50, 100, 200, 500)),
+    "batch": (lambda n: ["--max-tokens", n, "--batch-size", max(1, n // 50)], (250, 1000, 4000, 16000)),
+    "beam": (lambda n: ["--beam", n], (1, 2, 5, 10)),
+    "types": (lambda n: ["--types", n], (1000, 4000, 16000, 32000)),
+    "depth": (lambda n: ["--ours", f"--layers {n}", "--peer", stock_depth(n)], (6, 10, 14, 22)),
+}
+UNITS = {
+    "length": "source words of a sentence",
+    "batch": "source plus target tokens of an update (50 times the sentences of a translated batch)",
+    "beam": "beam",
+    "types": "types",
+    "depth": "layers (fairseq's: half as many on each side)",
+}
+
+
+def stock_depth(layers: int) -> str:
+    return f"--encoder-layers {layers // 2} --decoder-layers {layers // 2}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--family", choices=FAMILIES, required=True)
+    parser.add_argument("--phase", choices=["train", "generate"], required=True)
+    parser.add_argument("--over", choices=OVER, required=True)
+    parser.add_argument("--values", type=int, nargs="+")
+    parser.add_argument("--out", type=Path, default=Path("examples/benchmark/results"))
+    args, more = parser.parse_known_args()
+    if args.over == "depth" and args.family != "lwc":
+        parser.error("--over depth is for --family lwc: the others have one size")
+    flags, values = OVER[args.over]
+    values = args.values or values
+    command = [sys.executable, str(Path(__file__).with_name("benchmark.py")), "--family", args.family]
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for value in tqdm(values, desc=f"over {args.over}"):
+            own = [*command, "--phase", args.phase, "--out", folder, *map(str, flags(value)), *more]
+            subprocess.run(own, check=True, stdout=subprocess.DEVNULL)
+            newest = max(Path(folder).glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
+            found[value] = json.loads(newest.read_text(encoding="utf-8"))
+    write(args, found)
+
+
+def write(args: argparse.Namespace, found: dict[int, dict]) -> None:
+    names = [one["name"] for one in next(iter(found.values()))["systems"]]
+    speeds = {value: [median(one["tokens a second"]) for one in about["systems"]] for value, about in found.items()}
+    about = next(iter(found.values()))
+    name = f"{args.family}_{args.phase}_over_{args.over}"
+    rows = [[f"{value:,}", *(f"{speed:,.0f}" for speed in speeds[value])] for value in speeds]
+    lines = [f"# {args.family}, {args.phase}: target tokens a second", "", *table([UNITS[args.over], *names], rows), ""]
+    lines.append(f"{about['precision']}. {about['date']}, {about['device']}, {about['versions']}.")
+    lines += ["", "```", shlex.join(["python", *sys.argv]), "```", ""]
+    args.out.mkdir(parents=True, exist_ok=True)
+    write_whole(args.out / f"{name}.json", json.dumps(found, indent=1))
+    write_whole(args.out / f"{name}.md", "\n".join(lines))
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.subplots()
+    for number, (system, marker) in enumerate(zip(names, "os^", strict=False)):
+        axes.plot(list(speeds), [row[number] for row in speeds.values()], marker=marker, label=system)
+    axes.set(xscale="log", xlabel=UNITS[args.over], ylabel="target tokens a second", ylim=(0, None))
+    axes.set_xticks(list(speeds), [f"{value:,}" for value in speeds])
+    axes.minorticks_off()
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(args.out / f"{name}.png", dpi=120)
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

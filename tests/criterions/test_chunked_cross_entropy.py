@@ -1,0 +1,68 @@
+"""The criterion gives what fairseq's criterions give: loss, gradients, what is logged."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from fairseq.criterions.cross_entropy import CrossEntropyCriterion
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+
+from conftest import EOS, PAD, make_abd, make_deepatt, make_dictionary, make_lwc, random_batch
+from lwc_fairseq.criterions.chunked_cross_entropy import ChunkedCrossEntropyConfig, ChunkedCrossEntropyCriterion
+
+TASK = SimpleNamespace(target_dictionary=make_dictionary(17))
+MODELS = {
+    "lwc": make_lwc,
+    "lwc, unshared": lambda: make_lwc(layers=4, unshared_weights=True),
+    "deepatt": lambda: make_deepatt(types=(17, 17)),
+    "mheadnmt": lambda: make_deepatt("mheadnmt", types=(17, 17)),
+    "abd": lambda: make_abd(types=(17, 17)),
+}
+
+
+def sample():
+    """Padded on either side."""
+    src, prev = random_batch([(4, 3), (2, 6), (7, 1)])
+    ends = torch.full_like(prev[:, :1], PAD)
+    target = torch.cat([prev[:, 1:], ends], dim=1)
+    target[torch.arange(3), prev.ne(PAD).sum(1) - 1] = EOS
+    net_input = {"src_tokens": src, "src_lengths": src.ne(PAD).sum(1), "prev_output_tokens": prev}
+    return {"net_input": net_input, "target": target, "ntokens": int(target.ne(PAD).sum())}
+
+
+def ours(smoothing, sentence_avg):
+    cfg = ChunkedCrossEntropyConfig(label_smoothing=smoothing, sentence_avg=sentence_avg)
+    return ChunkedCrossEntropyCriterion(TASK, cfg)
+
+
+@pytest.mark.parametrize("sentence_avg", [False, True])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("name", MODELS)
+def test_equals_fairseqs_criterions(name, smoothing, sentence_avg):
+    model = MODELS[name]().train()
+    stock = (
+        LabelSmoothedCrossEntropyCriterion(TASK, sentence_avg, smoothing)
+        if smoothing
+        else CrossEntropyCriterion(TASK, sentence_avg)
+    )
+    (loss, size, logged), (stock_loss, stock_size, stock_logged) = (
+        criterion(model, sample()) for criterion in (ours(smoothing, sentence_avg), stock)
+    )
+    assert size == stock_size
+    assert loss.item() == pytest.approx(stock_loss.item(), rel=1e-6)  # theirs is in single precision
+    expected_log = {"nll_loss": stock_loss, **stock_logged}  # without smoothing fairseq leaves it out
+    assert logged.keys() == expected_log.keys()
+    assert all(float(logged[key]) == pytest.approx(float(expected_log[key]), rel=1e-6) for key in logged)
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    found = torch.autograd.grad(loss, parameters, allow_unused=True)
+    expected = torch.autograd.grad(stock_loss, parameters, allow_unused=True)
+    for mine, its in zip(found, expected, strict=True):
+        assert (mine is None) == (its is None)
+        assert mine is None or torch.allclose(mine, its, rtol=1e-5, atol=1e-6)
+
+
+def test_other_models_are_refused():
+    with pytest.raises(ValueError, match="is for models of this plugin: take label_smoothed_cross_entropy"):
+        ours(0.1, False)(torch.nn.Linear(1, 1), sample())
+    with pytest.raises(ValueError, match=r"--label-smoothing 1\.0: must be in \[0, 1\)"):
+        ours(1.0, False)
