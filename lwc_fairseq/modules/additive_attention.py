@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .activation import tanh_
 from .attention_memory import InputMap, Memory, ProjectedMemory, sum_up
 
 
@@ -70,7 +71,7 @@ class AdditiveReader:
 
     def _tanh(self, query: Tensor) -> Tensor:
         """(S, beam, n, d) of queries (S, beam, 1, d)."""
-        return (query + self.keys[:, None]).tanh_()
+        return tanh_(query + self.keys[:, None])
 
     def read(self, step: int, state: Tensor) -> Tensor:
         sentences, _, dim = self.keys.shape

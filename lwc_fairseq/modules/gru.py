@@ -24,6 +24,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from .activation import tanh_
+
 
 class GRUCell(nn.Module):
     """The weights of one GRU.
@@ -100,7 +102,7 @@ class Link:
         torch.addmm(given[:, : 2 * dim], state, self.recurrent[: 2 * dim].T, out=gates).sigmoid_()
         update, reset = gates.chunk(2, dim=1)
         torch.mul(reset, state, out=reset_state)
-        torch.addmm(given[:, 2 * dim :], reset_state, self.recurrent[2 * dim :].T, out=candidate).tanh_()
+        tanh_(torch.addmm(given[:, 2 * dim :], reset_state, self.recurrent[2 * dim :].T, out=candidate))
         return torch.lerp(state, candidate, update)
 
     def begin_backward(self, grad_weights: tuple[Tensor, ...]) -> None:
