@@ -80,7 +80,8 @@ def train_systems(args: argparse.Namespace, family: Family, data: Path) -> list[
     batches = batches_of(args, family, data)
     settings = data, args.device, args.precision, batches
     made = [training.Training(one, one.criterion, *settings) for one in (family.ours, *family.peers)]
-    training.check_equal(made[0], training.Training(family.ours, family.ours.plain_criterion, *settings))
+    plain = training.Training(family.ours, family.ours.plain_criterion, *settings)
+    training.check_equal(made[0], plain, args.precision)
     return made
 
 

@@ -54,6 +54,7 @@ def ours(name: str, model: tuple[str, ...], criterion: tuple[str, ...], plain: t
 CHUNKED = ("--criterion", "chunked_cross_entropy")
 BOTH = ("--criterion", "bidirectional_cross_entropy")
 SPREAD = ("--init-std", "0.1")  # else all types are all but equally likely, and rounding decides which are best
+AS_LONG = ("--max-reverse-len-a", "1")  # first weights do not end a reverse translation: it is as long as the source
 RNNSEARCH = ours("RNNSearch", ("--arch", "rnnsearch", *SPREAD), CHUNKED, PLAIN)
 LSTM_PEER = stock("fairseq's lstm", LSTM, PLAIN)
 
@@ -69,7 +70,7 @@ FAMILIES = {
         (stock("fairseq's transformer, 6 + 6", (*SMALL_TRANSFORMER, "--dropout", "0.1"), SMOOTHED),),
     ),
     "deepatt": Family(30000, ours("DeepAtt, K = 5", ("--arch", "deepatt", *SPREAD), CHUNKED, PLAIN), (LSTM_PEER,)),
-    "abd": Family(30000, ours("ABD", ("--arch", "abd", *SPREAD), BOTH, BOTH), (LSTM_PEER, RNNSEARCH)),
+    "abd": Family(30000, ours("ABD", ("--arch", "abd", *SPREAD, *AS_LONG), BOTH, BOTH), (LSTM_PEER, RNNSEARCH)),
 }
 """Sizes are those of the goals: 256 / 1024 / 4 for Transformers, 620 / 1000 for recurrent models."""
 

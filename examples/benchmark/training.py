@@ -25,6 +25,10 @@ def configure(system: System, criterion: tuple[str, ...], data: Path, device: st
     return convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), flags))
 
 
+ROUNDING = {"bf16": 5e-2, "fp16": 1e-2}
+"""Of the largest entry of a gradient."""
+
+
 class Training:
     """A system with its optimizer, and the batches it is trained on.
 
@@ -104,13 +108,14 @@ def make_batches(data_sizes: list[tuple[int, int]], max_tokens: int, count: int)
     return batches[:: max(1, len(batches) // count)][:count]
 
 
-def check_equal(one: Training, other: Training, number: int = 0) -> None:
+def check_equal(one: Training, other: Training, precision: str) -> None:
     """Raises SystemExit unless loss and gradients of both are the same but for rounding."""
-    loss, gradients = one.loss_and_gradients(number)
-    expected_loss, expected = other.loss_and_gradients(number)
-    if abs(loss - expected_loss) > 1e-4 * abs(expected_loss):
+    loss, gradients = one.loss_and_gradients(0)
+    expected_loss, expected = other.loss_and_gradients(0)
+    tolerance = ROUNDING.get(precision, 1e-3)
+    if abs(loss - expected_loss) > tolerance * abs(expected_loss):
         raise SystemExit(f"benchmark: {one.system.name}: loss {loss}, by fairseq's criterion {expected_loss}")
     for name, gradient in gradients.items():
         largest = expected[name].abs().max()
-        if (gradient - expected[name]).abs().max() > 1e-3 * largest + 1e-12:
+        if (gradient - expected[name]).abs().max() > tolerance * largest + 1e-12:
             raise SystemExit(f"benchmark: {one.system.name}: the gradient of {name} differs from the plain one")

@@ -108,11 +108,14 @@ class PaddedAttention:
 
     def __call__(self, qkv: Tensor) -> Tensor:
         """(T, 3, H, d/H) to (T, H, d/H)."""
-        packing = self.packing
+        packing, dtype = self.packing, qkv.dtype
+        if not qkv.is_cuda and dtype.itemsize < 4:
+            qkv = qkv.float()  # on a CPU the kernel's backward pass takes twice as long in half precision
         padded = pad_rows(qkv, packing.sentence_slots, packing.sentences, packing.length)
         query, key, value = padded.permute(2, 0, 3, 1, 4).unbind()  # each (B, H, length, d/H)
-        context = F.scaled_dot_product_attention(query, key, value, attn_mask=self.mask, dropout_p=self.dropout)
-        return context.transpose(1, 2).flatten(0, 1).index_select(0, packing.sentence_slots)
+        with torch.autocast(qkv.device.type, enabled=False):  # which would make it half precision again
+            context = F.scaled_dot_product_attention(query, key, value, attn_mask=self.mask, dropout_p=self.dropout)
+        return context.transpose(1, 2).flatten(0, 1).index_select(0, packing.sentence_slots).to(dtype)
 
 
 class FlashAttention:

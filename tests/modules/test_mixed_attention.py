@@ -96,6 +96,15 @@ def test_flash_path_equals_mask_path(dtype):
         assert torch.allclose(ours, theirs, atol=3e-2 if dtype == torch.bfloat16 else 4e-3)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_on_a_cpu(dtype):
+    """Computed in single precision, handed out as it came, under autocast too."""
+    qkv = torch.randn(16, 3, 2, 4, generator=torch.Generator().manual_seed(0)).to(dtype)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = padded(packed())(qkv)
+    assert found.dtype == dtype and torch.equal(found, padded(packed())(qkv.float()).to(dtype))
+
+
 def test_attention_dropout_drops_and_keeps_the_mask_path():
     packing = packed()
     qkv = torch.randn(16, 3, 2, 4)
