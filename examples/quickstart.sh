@@ -30,7 +30,7 @@ while [ $# -gt 0 ]; do
 done
 
 models=examples/quickstart/models.yaml
-if ! grep -q "^  - {\?name: $arch\b" "$models"; then
+if ! grep -q "arch: $arch\b" "$models"; then
   echo "quickstart: --arch $arch: no preset that it knows; $models has them" >&2
   exit 2
 fi
@@ -108,8 +108,9 @@ for file in "$out"/*/seed1/generated.txt; do
   [ ! -e "$file" ] || [ "$name" = "$arch" ] || rows+=("$name")
 done
 table=(lwc-fairseq table "$models" --data "$data" --out "$out" --rows "${rows[@]}")
-if announce "training $arch and translating the test set, two to four minutes on two cores" "$model/generated.txt"; then
+if announce "training $arch and translating the test set, two to four minutes on two cores" "$model/tabled"; then
   "${table[@]}" > "$out/table.log"
+  touch "$model/tabled"
 fi
 note "$(cat "$model/train.command")"
 note "$(cat "$model/generate.command") > $q_model/generated.txt"

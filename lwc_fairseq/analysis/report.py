@@ -18,7 +18,7 @@ from tqdm import tqdm
 from lwc_fairseq_compat import UserError
 
 from ..files import read_lines, write_whole
-from .alignment import layer_error_rates
+from .alignment import layer_error_rates, read_alignments
 from .attention import force, load
 from .compare import GROUPS, Sentences, group_name, largest_differences, length_groups, make_groups_figure
 from .picture import make_figure, panels
@@ -160,21 +160,19 @@ def lengths(run: Run) -> Iterator[str]:
 
 def alignments(run: Run, gold: Path, first: int) -> Iterator[str]:
     """The error rate of word alignments from each layer of each model."""
-    rates = {}
+    read_alignments(gold, first)  # before the models are
+    found = []
     for row, path in tqdm(run.checkpoints(), desc="alignments", leave=False):
         forced = force(*load(str(path), run.about["measured_on"]), "test")
-        rates[row["label"]] = {
-            name: f"{100 * rate.aer:.1f}" for name, rate in layer_error_rates(forced, gold, first).items()
-        }
-    if not rates:
+        rates = layer_error_rates(forced, gold, first)
+        found.append((row["label"], {name: f"{100 * rate.aer:.1f}" for name, rate in rates.items()}))
+    if not found:
         return
-    layers = sorted({name for found in rates.values() for name in found} - {"all"}, key=int)
-    header = ["", *(f"layer {name}" for name in layers), "all layers"]
+    layers = sorted({name for _, rates in found for name in rates} - {"all"}, key=int)
     yield "<h2>Word alignments</h2>"
     yield "<p>Alignment error rate (lower is better) of the links that each layer's attention makes.</p>"
-    yield table(
-        header, [[label, *(found.get(name, "") for name in [*layers, "all"])] for label, found in rates.items()]
-    )
+    rows = [[label, *(rates.get(name, "") for name in [*layers, "all"])] for label, rates in found]
+    yield table(["", *(f"layer {name}" for name in layers), "all layers"], rows)
 
 
 def samples(run: Run) -> Iterator[str]:

@@ -33,4 +33,4 @@ def main() -> None:
     except UserError as error:
         sys.exit(f"lwc-fairseq: error: {error}")
     except KeyboardInterrupt:
-        sys.exit("lwc-fairseq: stopped; the same command goes on from here")
+        sys.exit("lwc-fairseq: stopped" + ("; the same command goes on from here" if args.command == "table" else ""))

@@ -96,7 +96,7 @@ class Runner:
         finally:
             self.free.put(slot)
 
-    def _step(self, place: "Place", step: str, command: Command, bar: "JobBar") -> None:
+    def _step(self, place: Place, step: str, command: Command, bar: "JobBar") -> None:
         """One command, unless what it leaves is there."""
         job = place.job
         if step == "train":
@@ -114,7 +114,7 @@ class Runner:
 
     def _call(
         self,
-        place: "Place",
+        place: Place,
         step: str,
         command: Command,
         log_path: Path,

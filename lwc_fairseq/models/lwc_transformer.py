@@ -274,7 +274,7 @@ class LWCDecoder(FairseqIncrementalDecoder):
         cache = get_incremental_state(self, incremental_state, "target")
         if cache is None:
             sentences, heads, _, head_dim = encoder_out.keys[0].shape
-            beam = rows.size(0) // max(1, sentences)
+            beam = rows.size(0) // sentences
             cache = TargetCache(len(self.stack.layers), sentences, beam, heads, head_dim, like=encoder_out.keys[0])
             set_incremental_state(self, incremental_state, "target", cache)
         return cache

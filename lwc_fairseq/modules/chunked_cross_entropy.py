@@ -12,13 +12,14 @@ N rows, d width, V types.
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 CHUNK = 2**23
 """Logits that are held at a time."""
 
-HALF_SCALE = 1024.0
-"""Gradients in float16 are held this much larger, so that small ones do not vanish before the loss scale is known."""
+HALF_RANGE = 2.0**12
+"""How large a sum in float16 may become."""
 
 
 def chunked_cross_entropy(
@@ -54,9 +55,8 @@ class ChunkedCrossEntropy(torch.autograd.Function):
         each = smoothing / (types - 1)
         sums_dtype = torch.float64 if features.dtype == torch.float64 else torch.float32
         loss, nll = features.new_zeros((), dtype=sums_dtype), features.new_zeros((), dtype=sums_dtype)
-        scale = HALF_SCALE if features.dtype == torch.float16 else 1.0
         grads = [
-            torch.zeros_like(x, dtype=sums_dtype if x is not features else None) if wants else None
+            torch.zeros_like(x, dtype=sums_dtype) if wants else None
             for x, wants in zip((features, weight, bias), wanted, strict=True)
         ]
         rows = max(32, CHUNK // types)
@@ -75,30 +75,42 @@ class ChunkedCrossEntropy(torch.autograd.Function):
             if smoothing:
                 grad -= each
             grad.scatter_add_(1, y, grad.new_full(y.shape, -(1 - smoothing - each)))
-            add_gradients(grads, (grad * scale if scale != 1 else grad).to(own.dtype), own, weight, part)
+            add_gradients(grads, grad, own, weight, part)
         ctx.save_for_backward(*grads)
-        ctx.scale, ctx.dtypes = scale, [x if x is None else x.dtype for x in (features, weight, bias)]
+        ctx.dtypes = [x if x is None else x.dtype for x in (features, weight, bias)]
         ctx.mark_non_differentiable(nll)
         return loss, nll
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad_loss, _):
-        factor = grad_loss / ctx.scale
         scaled = [
-            None if grad is None else (grad * factor).to(dtype)
+            None if grad is None else (grad * grad_loss).to(dtype)
             for grad, dtype in zip(ctx.saved_tensors, ctx.dtypes, strict=True)
         ]
         return *scaled, None, None
 
 
 def add_gradients(grads: list[Tensor | None], grad: Tensor, features: Tensor, weight: Tensor, part: slice) -> None:
-    """Multiply the gradient of some rows' logits into those of features, weight and bias."""
+    """Multiply the gradient of some rows' logits into those of features, weight and bias, which are in `grad`'s dtype.
+
+    Products are made in the features' dtype. In float16 they are made as large as sums over these rows may be, so that
+    small gradients do not vanish; they are brought back before they are added up.
+    """
     of_features, of_weight, of_bias = grads
-    if of_features is not None:
-        of_features[part] = grad @ weight
-    if of_weight is not None and of_weight.dtype == grad.dtype:
-        of_weight.addmm_(grad.T, features)
-    elif of_weight is not None:
-        of_weight += grad.T @ features
     if of_bias is not None:
         of_bias += grad.sum(0)
+    if grad.dtype == features.dtype:
+        if of_features is not None:
+            torch.mm(grad, weight, out=of_features[part])
+        if of_weight is not None:
+            of_weight.addmm_(grad.T, features)
+        return
+    scale = 1.0
+    if features.dtype == torch.float16:
+        scale = HALF_RANGE / (len(features) * features.abs().amax().float()).clamp(min=1)
+    scaled = (grad * scale).to(features.dtype)
+    if of_features is not None:
+        of_features[part] = (scaled @ weight).to(grad.dtype) / scale
+    if of_weight is not None:
+        of_weight += (scaled.T @ features).to(grad.dtype) / scale

@@ -100,7 +100,8 @@ class TargetCache:
 
     What a hypothesis has read stays where it was written when hypotheses are reordered: each sentence has `beam` slots
     for every token, and a table says in which of them a hypothesis finds it. Attention reads all slots of a sentence,
-    which its hypotheses share, and hides those of other hypotheses.
+    which its hypotheses share, and hides those of other hypotheses. (So its work and its scores grow with the square of
+    the beam; with the beams of translation, up to ten or so, that costs less than copying.)
 
     Args:
         layers: number of layers.
@@ -113,6 +114,7 @@ class TargetCache:
         # (layer, keys or values, S, H, token, slot, d/H): the slots of all tokens held are one block of memory
         self.memory = like.new_empty(layers, 2, sentences, heads, 32, beam, head_dim)
         self.slots = torch.empty(sentences, beam, 0, dtype=torch.long, device=like.device)
+        self.hidden = self._hidden(0)
 
     @property
     def length(self) -> int:
@@ -170,9 +172,9 @@ class TargetCache:
         """
         kept, beam = group_rows(order.tolist(), self.beam)
         if beam != self.beam:
-            self._spread()
-            kept = order.tolist()
-        self.slots = self.slots.flatten(0, 1)[order].unflatten(0, (-1, self.beam))
+            self._regroup(order, beam)
+            return
+        self.slots = self.slots.flatten(0, 1)[order].unflatten(0, (-1, beam))
         if kept != list(range(self.memory.size(2))):
             index = torch.tensor(kept, dtype=torch.long, device=order.device)
             shape = list(self.memory.shape)
@@ -181,13 +183,14 @@ class TargetCache:
             fewer[:, :, :, :, : self.length] = self.memory[:, :, :, :, : self.length].index_select(2, index)
             self.memory = fewer
 
-    def _spread(self) -> None:
-        """Give every hypothesis a memory of its own: R sentences of one slot."""
+    def _regroup(self, order: Tensor, beam: int) -> None:
+        """Copy what each of the rows has read into slots of its own, `beam` rows a sentence."""
         held = self.memory[:, :, :, :, : self.length]
         index = self.slots.transpose(1, 2)[None, None, :, None, :, :, None]  # (1, 1, S, 1, t, beam, 1)
-        own = held.take_along_dim(index, dim=5)  # (layer, 2, S, H, t, beam, d/H)
-        self.memory = own.movedim(5, 3).flatten(2, 3).unsqueeze(5)
-        self.slots = torch.zeros_like(self.slots).flatten(0, 1)[:, None]
+        own = held.take_along_dim(index, dim=5).movedim(5, 3).flatten(2, 3)  # (layer, 2, R, H, t, d/H)
+        self.memory = own.index_select(2, order).unflatten(2, (-1, beam)).movedim(3, 5)
+        slots = torch.arange(beam, device=order.device)[:, None]
+        self.slots = slots.expand(self.memory.size(2), beam, self.length)
 
 
 class TargetLayer:

@@ -151,9 +151,13 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         return self.output(self.dropout(self.read_out(steps))), extra
 
     def features(self, steps: Steps, tokens: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """t after dropout, (Σm, E), of the real ones among the tokens (R, m) that were run; and O and c."""
+        """t after dropout, (Σm, E), of the real ones among the tokens (R, m) that were run; and O and c.
+
+        The weights are views: distributed training finds those in a graph, and takes bare ones for unused.
+        """
         hidden = self.dropout(self.read_out(steps))
-        return hidden[tokens.ne(self.dictionary.pad())], (self.output.weight, self.output.bias)
+        projection = self.output.weight.view_as(self.output.weight), self.output.bias.view_as(self.output.bias)
+        return hidden[tokens.ne(self.dictionary.pad())], projection
 
     def reorder_incremental_state(self, incremental_state: dict, new_order: Tensor) -> None:
         seen = get_incremental_state(self, incremental_state, "seen")

@@ -92,5 +92,5 @@ class NoTarget:
 
     def extend(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         sentences = len(self.none)
-        rows = keys.size(0) * keys.size(1) // sentences if sentences else 0
+        rows = keys.size(0) * keys.size(1) // sentences
         return self.none, self.none, self.none.new_zeros(sentences, rows, 0, dtype=torch.bool)

@@ -1,9 +1,10 @@
 """fairseq's beam search with less work a step.
 
-Which hypotheses are kept and how they are scored is as in `fairseq.sequence_generator`; what differs is how they are
-found. fairseq makes all log-probabilities of a step, R × V, passes over them several times (a test for NaN, masks,
-penalties, the addition of scores) and takes the best of beam · V. Here the best few of each row are taken from its
-logits, and only these become log-probabilities: the logarithm of the softmax's denominator is one number a row.
+Which hypotheses are kept and how they are scored is as in `fairseq.sequence_generator` (of equal ones, which come with
+half precision, others may be kept); what differs is how they are found. fairseq makes all log-probabilities of a step,
+R × V, passes over them several times (a test for NaN, masks, penalties, the addition of scores) and takes the best of
+beam · V. Here the best few of each row are taken from its logits, and only these become log-probabilities: the
+logarithm of the softmax's denominator is one number a row.
 
 Letters: S sentences still searched, R = S · beam rows, V types, K candidates of a row.
 """
@@ -14,6 +15,8 @@ import torch
 from fairseq.search import BeamSearch
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
+
+from lwc_fairseq_compat import UserError
 
 GROUP = 64
 """Types whose largest logit is found first, before any is compared with those of other groups."""
@@ -39,7 +42,8 @@ class QuickSequenceGenerator(SequenceGenerator):
     """fairseq's generator, whose plain beam search is :class:`QuickSearch`.
 
     Everything else that it can do (sampling, diverse beams, constraints, prefixes, ensembles, language models, blocking
-    of repeated n-grams, attention of every token) is left to fairseq's own loop.
+    of repeated n-grams, attention of every token) is left to fairseq's own loop. So is the search of a model that was
+    not told by `make_generation_fast_` that nobody wants its attention, as under --eval-bleu.
     """
 
     def _generate(self, sample, prefix_tokens=None, constraints=None, bos_token=None):
@@ -55,7 +59,7 @@ class QuickSequenceGenerator(SequenceGenerator):
             and self.model.has_incremental
             and self.lm_model is None
             and self.repeat_ngram_blocker is None
-            and not self.token_indices_to_suppress
+            and self.token_indices_to_suppress is None
             and not self.match_source_len
             and not getattr(decoder, "need_attn", False)
             and getattr(decoder, "adaptive_softmax", None) is None
@@ -103,6 +107,8 @@ class QuickSearch:
             if len(kept) > KEPT * len(going.sentences):
                 kept = list(range(len(going.sentences)))
             going = self._go_on(going, kept, is_end, scores, types, parents)
+        if not all(self.ended):
+            raise UserError("the model's scores are not numbers (NaN): take an earlier checkpoint")
         return [best_first(hypotheses) for hypotheses in self.ended]
 
     def _candidates(self, step: int, going: Open) -> tuple[Tensor, Tensor, Tensor]:
@@ -142,7 +148,10 @@ class QuickSearch:
         return best - normalizer, types
 
     def _end(self, step: int, going: Open, is_end: Tensor, scores: Tensor, parents: Tensor) -> None:
-        """Close the hypotheses whose end is among the `beam` best candidates, until a sentence has enough."""
+        """Close the hypotheses whose end is among the `beam` best candidates, until a sentence has enough.
+
+        Finished sentences that are still searched have enough, so nothing is added to them.
+        """
         place = is_end[:, : self.beam].nonzero()
         if not len(place):
             return

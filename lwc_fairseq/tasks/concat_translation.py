@@ -120,7 +120,9 @@ class ConcatTranslationTask(TranslationTask):
         if self.cfg.agreement_path is None:
             return generator
         reverse_models = self._load_reverse_models(args, like=models[0])
-        return AgreementSearch(generator, build(reverse_models, args), reverse_models, self.target_dictionary)
+        return AgreementSearch(
+            generator, build(reverse_models, args, seq_gen_cls), reverse_models, self.target_dictionary
+        )
 
     def _load_reverse_models(self, args, like: BaseFairseqModel) -> list[BaseFairseqModel]:
         others = ("print_alignment", "score_reference", "lm_path")

@@ -6,6 +6,7 @@ import pytest
 import torch
 from fairseq.criterions.cross_entropy import CrossEntropyCriterion
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+from torch.nn.parallel import DistributedDataParallel
 
 from conftest import EOS, PAD, make_abd, make_deepatt, make_dictionary, make_lwc, random_batch
 from lwc_fairseq.criterions.chunked_cross_entropy import ChunkedCrossEntropyConfig, ChunkedCrossEntropyCriterion
@@ -59,6 +60,20 @@ def test_equals_fairseqs_criterions(name, smoothing, sentence_avg):
     for mine, its in zip(found, expected, strict=True):
         assert (mine is None) == (its is None)
         assert mine is None or torch.allclose(mine, its, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["lwc", "deepatt", "abd"])
+def test_distributed_training_that_looks_for_unused_parameters(name, tmp_path):
+    """It must find the output layer, whose weights are used outside of the model, in what the model returns."""
+    torch.distributed.init_process_group("gloo", f"file://{tmp_path / 'store'}", rank=0, world_size=1)
+    try:
+        model = MODELS[name]().train()
+        wrapped = DistributedDataParallel(model, find_unused_parameters=True)
+        wrapped.gives_features = True  # fairseq's wrapper has the attributes of the model
+        ours(0.1, False)(wrapped, sample())[0].backward()
+        assert all(p.grad is not None for p in model.decoder.parameters())
+    finally:
+        torch.distributed.destroy_process_group()
 
 
 def test_other_models_are_refused():

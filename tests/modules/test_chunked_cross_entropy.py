@@ -57,6 +57,19 @@ def test_half_precision_sums_in_single(dtype):
         assert (mine.double() - its).abs().max() < 3e-2 * its.abs().max()
 
 
+def test_many_rows_of_one_type_do_not_overflow_float16():
+    """Gradients of 2,000 equal targets and large features, whose sum float16 does not hold."""
+    (features, weight, bias), _ = inputs(torch.float16)
+    many = (20 * features.detach()).repeat(30, 1).requires_grad_()
+    same = torch.full((len(many),), 3)
+    loss, _ = chunked_cross_entropy(many, weight, bias, same, 0.1)
+    found = torch.autograd.grad(1e-3 * loss, (many, weight, bias))
+    exact = [x.detach().double().requires_grad_() for x in (many, weight, bias)]
+    expected = torch.autograd.grad(1e-3 * plain(*exact, same, 0.1)[0], exact)
+    for mine, its in zip(found, expected, strict=True):
+        assert (mine.double() - its).abs().max() < 3e-2 * its.abs().max()
+
+
 def test_autocast_uses_its_precision():
     tensors, target = inputs(torch.float32)
     with torch.autocast("cpu", torch.bfloat16):

@@ -54,6 +54,8 @@ def held(cache, keys):
         [[1, 1, 0, 3, 3, 5], [2, 0, 0, 5, 4, 3], [0, 1, 1, 4, 4, 4]],
         [[1, 1, 0, 3, 4, 5], [5, 3, 3], [2, 2, 1]],  # a sentence is finished
         [[1, 2, 0, 3, 4, 5], [5, 0, 3, 3], [1, 1, 0]],  # no order that a beam search makes
+        [[1, 2, 0, 3, 4, 5], [0, 2, 4, 3], [1, 1, 3, 2]],  # fewer rows a sentence
+        [[0, 3], [1, 1, 0, 0], [0, 1, 2, 2]],  # one, then two
     ],
 )
 def test_target_cache_is_what_copying_would_make(orders):
@@ -77,7 +79,18 @@ def test_target_cache_is_what_copying_would_make(orders):
         assert (seen[:, 2] % cache.beam).tolist() == cache.slots.flatten().tolist()
         cache.reorder(torch.tensor(order))
         copied = copied[order]
-    assert cache.length == len(orders) and cache.beam == (1 if len(orders[1]) == 4 else 3)
+    assert cache.length == len(orders)
+
+
+def test_both_caches_group_rows_alike():
+    for beam, order in ((1, [0, 0, 0, 1, 1, 1]), (4, [0, 1, 4, 5]), (1, [1, 1]), (3, [5, 0, 2, 1]), (2, [2, 3])):
+        source = source_cache().reorder(torch.arange(2).repeat_interleave(beam))
+        target = TargetCache(1, 2, beam, heads=2, head_dim=4, like=torch.zeros(()))
+        target.reserve(1)
+        target.advance(1)
+        target.reorder(torch.tensor(order))
+        source = source.reorder(torch.tensor(order))
+        assert (source.beam, len(source.padding_mask)) == (target.beam, target.memory.size(2)), order
 
 
 def test_new_tokens_do_not_see_later_ones():
