@@ -82,6 +82,7 @@ def test_flags_of_a_generation_that_failed_may_be_mended(tmp_path):
 
 def test_an_interruption_ends_what_runs_and_nothing_else_begins(tmp_path):
     """Of two jobs for one device, either may be first; the other one never begins."""
+    heeds_ctrl_c = signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background ignore it
     jobs = [make_job(tmp_path, name, "touch begun; sleep 60; touch ended", "true") for name in ("a", "b")]
     began = time.monotonic()
 
@@ -91,8 +92,11 @@ def test_an_interruption_ends_what_runs_and_nothing_else_begins(tmp_path):
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt).start()
-    with pytest.raises(KeyboardInterrupt):
-        Runner([None]).run(jobs)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            Runner([None]).run(jobs)
+    finally:
+        signal.signal(signal.SIGINT, heeds_ctrl_c)
     assert time.monotonic() < began + 20
     assert [(job.folder / "ran").exists() for job in jobs].count(True) == 1
     for job in jobs:
