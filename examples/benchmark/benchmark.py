@@ -86,8 +86,7 @@ def train_systems(args: argparse.Namespace, family: Family, data: Path) -> list[
 
 
 def batches_of(args: argparse.Namespace, family: Family, data: Path) -> list[list[int]]:
-    probe = training.Training(family.peers[0], family.peers[0].criterion, data, "cpu", "fp32", [])
-    dataset = probe.task.dataset("train")
+    dataset = training.read_pairs(family.peers[0], data)
     sizes = list(zip(dataset.src_sizes.tolist(), dataset.tgt_sizes.tolist(), strict=True))
     return training.make_batches(sizes, args.max_tokens, args.blocks * args.updates)
 

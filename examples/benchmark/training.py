@@ -91,6 +91,13 @@ class Training:
         return 1024 * int(re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text())[1])
 
 
+def read_pairs(system: System, data: Path):
+    """The training data, as the system's task has them."""
+    task = setup_task(configure(system, system.criterion, data, "cpu", "fp32").task)
+    task.load_dataset("train")
+    return task.dataset("train")
+
+
 def make_batches(data_sizes: list[tuple[int, int]], max_tokens: int, count: int) -> list[list[int]]:
     """So many batches of pairs of about one length, each of at most `max_tokens` source plus target tokens, drawn
     evenly from short to long."""

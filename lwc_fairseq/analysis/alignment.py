@@ -170,17 +170,16 @@ def error_rate(found: list[set[Link]], gold: list[Gold]) -> ErrorRate:
     )
 
 
-def layer_error_rates(sentences: Iterable[Forced], gold_file: Path, first: int = 0) -> dict[str, ErrorRate]:
+def layer_error_rates(sentences: Iterable[Forced], gold: list[Gold], gold_file: Path) -> dict[str, ErrorRate]:
     """The error rate of each layer, by its number, and of the mean of all layers' weights ("all").
 
     Args:
-        gold_file: a line for each sentence, in the order of the data.
-        first: the number of the first word in it, 0 or 1.
+        gold: of each sentence, in the order of the data.
+        gold_file: where they were read, for messages.
 
     Raises:
-        UserError: the file cannot be read, or is not of these sentences.
+        UserError: they are not of these sentences.
     """
-    gold = read_alignments(gold_file, first)
     found: dict[str, dict[int, set[Link]]] = {}
     for one in sentences:
         if one.number < len(gold):

@@ -18,7 +18,7 @@ from tqdm import tqdm
 from lwc_fairseq_compat import UserError
 
 from ..files import read_lines, write_whole
-from .alignment import layer_error_rates, read_alignments
+from .alignment import Gold, layer_error_rates, read_alignments
 from .attention import force, load
 from .compare import GROUPS, Sentences, group_name, largest_differences, length_groups, make_groups_figure
 from .picture import make_figure, panels
@@ -96,7 +96,7 @@ def write_report(folder: Path, out: Path, gold: Path | None = None, gold_first: 
     run = read_run(folder)
     sections = [results, curve, lengths, samples, differences, attention]
     if gold is not None:
-        sections.insert(3, partial(alignments, gold=gold, first=gold_first))
+        sections.insert(3, partial(alignments, gold=read_alignments(gold, gold_first), gold_file=gold))
     parts = [part for section in tqdm(sections, desc="report", leave=False) for part in section(run)]
     title = html.escape(run.about["title"])
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -158,13 +158,12 @@ def lengths(run: Run) -> Iterator[str]:
     yield image(as_png(make_groups_figure(groups)), "BLEU and length of translations by source length")
 
 
-def alignments(run: Run, gold: Path, first: int) -> Iterator[str]:
+def alignments(run: Run, gold: list[Gold], gold_file: Path) -> Iterator[str]:
     """The error rate of word alignments from each layer of each model."""
-    read_alignments(gold, first)  # before the models are
     found = []
     for row, path in tqdm(run.checkpoints(), desc="alignments", leave=False):
         forced = force(*load(str(path), run.about["measured_on"]), "test")
-        rates = layer_error_rates(forced, gold, first)
+        rates = layer_error_rates(forced, gold, gold_file)
         found.append((row["label"], {name: f"{100 * rate.aer:.1f}" for name, rate in rates.items()}))
     if not found:
         return

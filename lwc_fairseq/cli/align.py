@@ -67,7 +67,8 @@ def forced(args: argparse.Namespace) -> Iterator[Forced]:
 
 def print_error_rates(args: argparse.Namespace) -> None:
     """A table of layers, and of the mean of their weights."""
-    rates = layer_error_rates(forced(args), args.gold, args.gold_first)
+    gold = read_alignments(args.gold, args.gold_first)  # before the model is
+    rates = layer_error_rates(forced(args), gold, args.gold)
     rows = [[name, *percentages(rate)] for name, rate in rates.items()]
     print("\n".join(table(["layer", "AER", "precision", "recall"], rows)))
 

@@ -140,7 +140,7 @@ class TargetCache:
         """(S, beam · m, (t + m) · beam), True where a new token may not see a slot."""
         device = self.slots.device
         index = torch.arange(self.beam, device=device)
-        slots = torch.cat([self.slots, index[:, None].expand(len(self.slots), -1, new)], dim=2)  # (S, beam, t + m)
+        slots = self._with_new(new)
         others = slots[..., None] != index  # (S, beam, t + m, slot)
         token = torch.arange(slots.size(2), device=device)
         future = token > token[self.length :, None]  # (m, t + m)
@@ -161,8 +161,12 @@ class TargetCache:
 
     def advance(self, new: int) -> None:
         """Count the m tokens that every layer has written, each hypothesis into its own slot."""
-        index = torch.arange(self.beam, device=self.slots.device)[:, None]
-        self.slots = torch.cat([self.slots, index.expand(len(self.slots), -1, new)], dim=2)
+        self.slots = self._with_new(new)
+
+    def _with_new(self, new: int) -> Tensor:
+        """The table with m more tokens, (S, beam, t + m)."""
+        own = torch.arange(self.beam, device=self.slots.device)[:, None]
+        return torch.cat([self.slots, own.expand(len(self.slots), -1, new)], dim=2)
 
     def reorder(self, order: Tensor) -> None:
         """Keep the rows order[0], order[1], ...
