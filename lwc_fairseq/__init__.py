@@ -1,7 +1,7 @@
 """Models for machine translation from papers, for fairseq: the layer-wise coordinated Transformer, DeepAtt and its
 relatives, asynchronous bidirectional decoding.
 
-``fairseq-train --user-dir lwc_fairseq`` imports this package, which registers its models, task, criterion, optimizer.
+``fairseq-train --user-dir lwc_fairseq`` imports this package, which registers its models, task, criterions, optimizers.
 """
 
 import lwc_fairseq_compat
@@ -19,7 +19,7 @@ except ModuleNotFoundError as error:
 
 from .criterions import bidirectional_cross_entropy, chunked_cross_entropy  # noqa: E402, F401
 from .models import abd, deepatt, lwc_transformer, transformer  # noqa: E402, F401
-from .optim import rmsprop  # noqa: E402, F401
+from .optim import fused_adam, rmsprop  # noqa: E402, F401
 from .tasks import concat_translation  # noqa: E402, F401
 
 __version__ = "0.1.0"

@@ -32,6 +32,7 @@ class System:
     plain_criterion: tuple[str, ...]  # fairseq's way to the same loss, for the check of equality
     generate: tuple[str, ...] = ()
     plain_generate: tuple[str, ...] = ()  # and to the same translations
+    adam: str = "adam"
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def stock(name: str, model: tuple[str, ...], criterion: tuple[str, ...]) -> Syst
 
 
 def ours(name: str, model: tuple[str, ...], criterion: tuple[str, ...], plain: tuple[str, ...]) -> System:
-    return System(name, "concat_translation", model, criterion, plain, plain_generate=("--stock-search",))
+    return System(name, "concat_translation", model, criterion, plain, (), ("--stock-search",), "fused_adam")
 
 
 CHUNKED = ("--criterion", "chunked_cross_entropy")
@@ -74,4 +75,4 @@ FAMILIES = {
 }
 """Sizes are those of the goals: 256 / 1024 / 4 for Transformers, 620 / 1000 for recurrent models."""
 
-OPTIMIZER = ("--optimizer", "adam", "--lr", "1e-4", "--clip-norm", "5", "--seed", "1")
+OPTIMIZER = ("--lr", "1e-4", "--clip-norm", "5", "--seed", "1")

@@ -19,7 +19,8 @@ PRECISION_FLAGS = {"fp16": ["--fp16"], "bf16": ["--bf16"]}
 
 def configure(system: System, criterion: tuple[str, ...], data: Path, device: str, precision: str):
     """The configuration that fairseq-train would have."""
-    flags = [str(data), *USER_DIR, "--task", system.task, *system.model, *criterion, *OPTIMIZER]
+    flags = [str(data), *USER_DIR, "--task", system.task, *system.model, *criterion, "--optimizer", system.adam]
+    flags += OPTIMIZER
     flags += ["--max-tokens", "100000"]  # of which nothing comes: batches are given
     flags += ["--cpu"] if device == "cpu" else PRECISION_FLAGS.get(precision, [])
     return convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), flags))

@@ -95,6 +95,10 @@ def group_rows(order: list[int], beam: int) -> tuple[list[int], int]:
     return sentences, 1
 
 
+FIRST_TOKENS = 32
+"""For which a target cache first sets memory aside."""
+
+
 class TargetCache:
     """Keys and values of every layer for the target tokens decoded so far, in memory set aside ahead of need.
 
@@ -112,7 +116,7 @@ class TargetCache:
 
     def __init__(self, layers: int, sentences: int, beam: int, heads: int, head_dim: int, like: Tensor):
         # (layer, keys or values, S, H, token, slot, d/H): the slots of all tokens held are one block of memory
-        self.memory = like.new_empty(layers, 2, sentences, heads, 32, beam, head_dim)
+        self.memory = like.new_empty(layers, 2, sentences, heads, 0, beam, head_dim)
         self.slots = torch.empty(sentences, beam, 0, dtype=torch.long, device=like.device)
         self.hidden = self._hidden(0)
 
@@ -130,7 +134,7 @@ class TargetCache:
         needed, capacity = self.length + new, self.memory.size(4)
         if needed > capacity:
             shape = list(self.memory.shape)
-            shape[4] = max(needed, 2 * capacity)
+            shape[4] = max(needed, 2 * capacity, FIRST_TOKENS)
             grown = self.memory.new_empty(shape)
             grown[:, :, :, :, : self.length] = self.memory[:, :, :, :, : self.length]
             self.memory = grown

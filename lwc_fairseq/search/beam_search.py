@@ -31,7 +31,8 @@ ROWS = 8
 
 
 class Open(NamedTuple):
-    """Hypotheses that go on: R rows, `beam` consecutive ones of each sentence that is still searched."""
+    """Hypotheses that go on: R rows, `beam` consecutive ones of each sentence that is still searched (one of each
+    before the first step)."""
 
     sentences: list[int]  # of the batch
     tokens: Tensor  # (R, t + 1), the start symbol first
@@ -43,7 +44,7 @@ class QuickSequenceGenerator(SequenceGenerator):
 
     Everything else that it can do (sampling, diverse beams, constraints, prefixes, ensembles, language models, blocking
     of repeated n-grams, attention of every token) is left to fairseq's own loop. So is the search of a model that was
-    not told by `make_generation_fast_` that nobody wants its attention, as under --eval-bleu.
+    not told by `make_generation_fast_` that nobody wants its attention.
     """
 
     def _generate(self, sample, prefix_tokens=None, constraints=None, bos_token=None):
@@ -83,8 +84,7 @@ class QuickSearch:
         self.device = src_tokens.device
         self.max_len = min(int(generator.max_len_a * width + generator.max_len_b), generator.max_len - 1)
         assert generator.min_len <= self.max_len, "min_len cannot be larger than max_len, please adjust these!"
-        rows = torch.arange(self.sentences, device=self.device).repeat_interleave(self.beam)
-        self.encoder_outs = self.model.reorder_encoder_out(self.model.forward_encoder(net_input), rows)
+        self.encoder_outs = self.model.forward_encoder(net_input)
         self.states: list[dict] = [{}]
         self.ended: list[list[dict]] = [[] for _ in range(self.sentences)]
 
@@ -94,9 +94,8 @@ class QuickSearch:
         Args:
             start: the symbol that targets begin with.
         """
-        rows = self.sentences * self.beam
-        tokens = torch.full((rows, 1), start, dtype=torch.long, device=self.device)
-        going = Open(list(range(self.sentences)), tokens, tokens.new_zeros((rows, 0), dtype=torch.float))
+        tokens = torch.full((self.sentences, 1), start, dtype=torch.long, device=self.device)
+        going = Open(list(range(self.sentences)), tokens, tokens.new_zeros((self.sentences, 0), dtype=torch.float))
         for step in range(self.max_len + 1):
             scores, types, parents = self._candidates(step, going)
             is_end = types.eq(self.options.eos) & scores.ne(-torch.inf)
@@ -119,14 +118,12 @@ class QuickSearch:
         """
         before = going.scores[:, -1] if step else going.scores.new_zeros(len(going.tokens))
         log_p, types = self._best_of_rows(step, going.tokens)
-        total = (log_p + before[:, None]).view(len(going.sentences), self.beam, -1)
+        each = log_p.size(1)
+        total = (log_p + before[:, None]).view(len(going.sentences), -1)
         total = torch.where(total.isnan(), -torch.inf, total)
-        if step == 0:  # all rows of a sentence are the same
-            total = total[:, :1]
-        each = total.size(2)
-        scores, index = total.flatten(1).topk(min(2 * self.beam, total[0].numel()))
-        first_rows = self.beam * torch.arange(len(scores), device=self.device)[:, None]
-        parents = first_rows + index // each
+        scores, index = total.topk(min(2 * self.beam, total.size(1)))
+        first_rows = torch.arange(0, len(log_p), len(log_p) // len(scores), device=self.device)
+        parents = first_rows[:, None] + index // each
         return scores, types[parents, index % each], parents
 
     def _best_of_rows(self, step: int, tokens: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,12 +1,14 @@
 """The task `concat_translation`: translation of concatenated, packed sentence pairs, in either target direction."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Optional
 
 import torch
 from fairseq.checkpoint_utils import load_model_ensemble
 from fairseq.data import LanguagePairDataset
-from fairseq.models import BaseFairseqModel
+from fairseq.models import BaseFairseqModel, FairseqDecoder
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
@@ -161,6 +163,11 @@ class ConcatTranslationTask(TranslationTask):
             self._restore_reading_order(hypotheses, sample)
         return hypotheses
 
+    def _inference_with_bleu(self, generator, sample, model):
+        """Of --eval-bleu, which never shows attention."""
+        with without_attention(model.decoder):
+            return super()._inference_with_bleu(generator, sample, model)
+
     @torch.no_grad()
     def _print_reverse(self, models, sample: dict) -> None:
         """The reverse translation of each sentence, in reading order, under its number if the command numbers them."""
@@ -194,6 +201,20 @@ class ConcatTranslationTask(TranslationTask):
             for row in sample["target"]:
                 words = row.ne(pad)
                 row[words] = reverse_tokens(row[words], eos)
+
+
+@contextmanager
+def without_attention(decoder: FairseqDecoder) -> Iterator[None]:
+    """A decoder that, for a while, does not hand out its attention, so that it can be searched more quickly."""
+    wanted = getattr(decoder, "need_attn", None)
+    if wanted is None:
+        yield
+        return
+    decoder.need_attn = False
+    try:
+        yield
+    finally:
+        decoder.need_attn = wanted
 
 
 def empty_hypothesis(like: dict, eos: int) -> dict:

@@ -1,8 +1,12 @@
+from argparse import Namespace
+
+import pytest
 import torch
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.token_generation_constraints import pack_constraints
 
-from conftest import EOS, PAD, make_dictionary, make_lwc
+from conftest import EOS, PAD, make_deepatt, make_dictionary, make_lwc, make_transformer
+from lwc_fairseq.search.beam_search import QuickSearch
 from lwc_fairseq.tasks.concat_translation import (
     ConcatTranslationConfig,
     ConcatTranslationTask,
@@ -85,3 +89,16 @@ def test_generation_takes_no_packing():
 
     inputs = {"src_tokens": torch.tensor([[5, EOS]]), "packing": {}}
     assert task.inference_step(Generator(), [model], {"net_input": inputs}) == {"src_tokens": inputs["src_tokens"]}
+
+
+@pytest.mark.parametrize("make", [make_lwc, make_deepatt, make_transformer])
+def test_validation_with_bleu_searches_quickly_and_leaves_the_model_as_it_was(monkeypatch, make):
+    model, task = make(), make_task(eval_bleu_args="{}")
+    task.tokenizer = None
+    model.decoder.need_attn = had = getattr(model.decoder, "need_attn", None)
+    quick = []
+    monkeypatch.setattr(QuickSearch, "run", lambda *_: quick.append(True) or [[hypothesis()]])
+    sources = torch.tensor([[5, 6, EOS]])
+    sample = {"net_input": {"src_tokens": sources, "src_lengths": torch.tensor([3])}, "target": sources}
+    task._inference_with_bleu(task.build_generator([model], Namespace(beam=2)), sample, model)
+    assert quick and model.decoder.need_attn == had

@@ -1,0 +1,67 @@
+"""Adam as torch's fused kernels compute it: one pass over all parameters instead of several over each."""
+
+import ast
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from fairseq.dataclass import FairseqDataclass
+from fairseq.optim import FairseqOptimizer, register_optimizer
+from omegaconf import II
+
+from lwc_fairseq_compat import UserError
+
+
+@dataclass
+class FusedAdamConfig(FairseqDataclass):
+    """The options of fairseq's Adam."""
+
+    adam_betas: Any = field(
+        default=(0.9, 0.999), metadata={"help": "decay of the means of gradients and of squared gradients, β₁ and β₂"}
+    )
+    adam_eps: float = field(default=1e-8, metadata={"help": "added to the root of the latter, ε"})
+    weight_decay: float = field(default=0.0, metadata={"help": "weight decay, decoupled from the gradient (AdamW)"})
+    lr: list[float] = II("optimization.lr")  # noqa: RUF009
+
+
+@register_optimizer("fused_adam", dataclass=FusedAdamConfig)
+class FusedAdam(FairseqOptimizer):
+    """θ ← θ - lr · m̂ / (√v̂ + ε),  m̂ = m / (1 - β₁ᵗ),  v̂ = v / (1 - β₂ᵗ).
+
+    Kingma and Ba, *Adam: A Method for Stochastic Optimization* (ICLR 2015), algorithm 1, with the weight decay of
+    fairseq's Adam. fairseq's adds ε to √v instead of √v̂; but for that, both make the same updates.
+
+    Raises:
+        UserError: --adam-betas are not two numbers in [0, 1).
+    """
+
+    def __init__(self, cfg: FusedAdamConfig, params):
+        super().__init__(cfg)
+        self._optimizer = torch.optim.AdamW(params, fused=True, **self.optimizer_config)
+
+    @property
+    def supports_flat_params(self) -> bool:
+        """Each element is updated by itself, so --fp16 may flatten parameters into one."""
+        return True
+
+    @property
+    def optimizer_config(self) -> dict:
+        """torch's arguments; fairseq takes the learning rate from here when it resumes."""
+        lr = self.cfg.lr
+        return {
+            "lr": lr if isinstance(lr, float) else lr[0],
+            "betas": parse_betas(self.cfg.adam_betas),
+            "eps": self.cfg.adam_eps,
+            "weight_decay": self.cfg.weight_decay,
+        }
+
+
+def parse_betas(betas) -> tuple[float, float]:
+    """ "(0.9, 0.98)" of a command line, or the list of a configuration."""
+    try:
+        first, second = ast.literal_eval(str(betas))
+        if not (0 <= first < 1 and 0 <= second < 1):
+            raise ValueError
+    except (ValueError, TypeError, SyntaxError):
+        raise UserError(f"--adam-betas {betas}: give two numbers in [0, 1), such as '(0.9, 0.98)'") from None
+    return first, second
