@@ -11,6 +11,7 @@ up: only lengths and word frequencies are those of real ones.
 import argparse
 import json
 import logging
+import os
 import shlex
 import statistics
 import subprocess
@@ -156,7 +157,7 @@ def write(args: argparse.Namespace, family: Family, speeds: list[list[float]], m
         "family": args.family,
         "phase": args.phase,
         "precision": PRECISIONS[args.precision],
-        "device": hardware() if args.device == "cuda" else f"{hardware()}, {torch.get_num_threads()} threads",
+        "device": device(args),
         "versions": f"Python {sys.version.split()[0]}, PyTorch {torch.__version__}, fairseq {fairseq_version}, "
         f"lwc_fairseq {lwc_fairseq.__version__}",
         "date": date.today().isoformat(),
@@ -177,6 +178,14 @@ def write(args: argparse.Namespace, family: Family, speeds: list[list[float]], m
     page = markdown(about, systems)
     write_whole(args.out / f"{name}.md", page)
     print(page)
+
+
+def device(args: argparse.Namespace) -> str:
+    """Hardware, and what else speed depends on there."""
+    if args.device == "cuda":
+        return hardware()
+    allocator = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("MALLOC_")]
+    return ", ".join([hardware(), f"{torch.get_num_threads()} threads", *allocator])
 
 
 def markdown(about: dict, systems: tuple[System, ...]) -> str:

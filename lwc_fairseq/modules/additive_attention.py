@@ -17,6 +17,10 @@ from torch import Tensor, nn
 from .activation import tanh_
 from .attention_memory import InputMap, Memory, ProjectedMemory, sum_up
 
+LARGEST = 2**22
+"""Entries of a tensor on a CPU that is made in every step. Of more than 32 MiB, C libraries give the memory back to the
+system and take it anew, page by page, which costs more than to compute what is in it."""
+
 
 class AdditiveAttention(nn.Module):
     """The weights of additive attention: W (`query`), U (`key`) and v (`energy`).
@@ -69,14 +73,18 @@ class AdditiveReader:
         self.queries = [None] * steps
         self.alphas = [None] * steps
 
-    def _tanh(self, query: Tensor) -> Tensor:
-        """(S, beam, n, d) of queries (S, beam, 1, d)."""
-        return tanh_(query + self.keys[:, None])
+    def _scores(self, query: Tensor) -> Tensor:
+        """(S, beam, n) of queries (S, beam, 1, d), some sentences at a time."""
+        sentences = len(query)
+        if not query.is_cuda:
+            sentences = max(1, LARGEST * sentences // (query.size(1) * self.keys.numel()))
+        parts = zip(query.split(sentences), self.keys.split(sentences), strict=True)
+        return torch.cat([additive_tanh(*part) @ self.energy for part in parts])
 
     def read(self, step: int, state: Tensor) -> Tensor:
         sentences, _, dim = self.keys.shape
         self.queries[step] = query = (state @ self.query.T).view(sentences, -1, 1, dim)
-        scores = (self._tanh(query) @ self.energy).masked_fill_(self.padding_mask, torch.finfo(state.dtype).min)
+        scores = self._scores(query).masked_fill_(self.padding_mask, torch.finfo(state.dtype).min)
         self.alphas[step] = alpha = scores.softmax(-1)
         return torch.bmm(alpha, self.values).flatten(0, 1)
 
@@ -100,7 +108,7 @@ class AdditiveReader:
         grad_alpha -= (alpha * grad_alpha).sum(-1, keepdim=True)
         grad_score = grad_alpha.mul_(alpha)  # (S, beam, n)
 
-        tanh = self._tanh(query)
+        tanh = additive_tanh(query, self.keys)
         self.grad_energy += grad_score.view(-1) @ tanh.view(-1, dim)
         tanh2 = tanh.square_()
         self.grad_scores += grad_score.sum(1)
@@ -118,3 +126,8 @@ class AdditiveReader:
         alphas = self.weights().permute(1, 3, 0, 2).reshape(sentences, -1, steps * beam)
         reads = grad_gates.view(steps, sentences, beam, -1).transpose(0, 1).reshape(sentences, steps * beam, -1)
         return grad_query, self.grad_energy, grad_keys, torch.bmm(alphas, reads)
+
+
+def additive_tanh(query: Tensor, keys: Tensor) -> Tensor:
+    """tanh(W s + U h_i), (S, beam, n, d), of queries (S, beam, 1, d) and keys (S, n, d)."""
+    return tanh_(query + keys[:, None])
