@@ -36,7 +36,7 @@ class _FairseqFinder:
         self.fairseq_seen = False
 
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] != "fairseq":
+        if name.partition(".")[0] not in ("fairseq", "fairseq_cli"):
             return None
         if not self.fairseq_seen:
             self.fairseq_seen = True
@@ -194,6 +194,73 @@ def drop_fused_kernel(module):
     layer._load_from_state_dict = load_without_copies
 
 
+# ---------------------------------------------------------------- generation
+
+
+def block_repeated_ngrams(module):
+    """Let ``--no-repeat-ngram-size`` block what it says.
+
+    Why: without fairseq's CUDA extension, the last tokens of a hypothesis are looked for at the end of a row that is
+    padded to the greatest length, where padding is, so nothing is ever blocked; and of a size of 1 in any case.
+    Mends: ``fairseq/ngram_repeat_block.py::NGramRepeatBlock._no_repeat_ngram``. Needed: always.
+    """
+    import math
+
+    block = module.NGramRepeatBlock._no_repeat_ngram
+
+    @functools.wraps(block)
+    def block_in_what_is_there(self, tokens, lprobs, bsz, beam_size, step):
+        if self.no_repeat_ngram_size == 1:
+            return lprobs.scatter_(1, tokens[:, 1 : step + 1], -math.inf)
+        return block(self, tokens[:, : step + 1], lprobs, bsz, beam_size, step)
+
+    module.NGramRepeatBlock._no_repeat_ngram = block_in_what_is_there
+
+
+def replace_unknown_words(module):
+    """Let ``--replace-unk`` find the source word that an unknown one is aligned to.
+
+    Why: it wants a source position for each target token. fairseq gives pairs of source and target (``--print-alignment
+    hard``), rows of weights (``soft``), or nothing.
+    Mends: ``fairseq/utils.py::replace_unk``. Needed: always.
+    """
+    replace_unk = module.replace_unk
+
+    def position(link):
+        return link[0] if isinstance(link, tuple) else max(range(len(link)), key=lambda i: float(link[i]))
+
+    @functools.wraps(replace_unk)
+    def replace_unk_by_links(hypo_str, src_str, alignment, align_dict, unk):
+        if not len(alignment) and unk in hypo_str.split():
+            raise UserError("--replace-unk needs an alignment: add --print-alignment hard")
+        return replace_unk(hypo_str, src_str, [position(link) for link in alignment], align_dict, unk)
+
+    module.replace_unk = replace_unk_by_links
+
+
+def generate_one_shard(module):
+    """Let ``fairseq-generate --num-shards 4 --shard-id 0`` translate a quarter of the batches.
+
+    Why: the command reads the size of a distributed job in their place, and translates everything.
+    Mends: ``fairseq_cli/generate.py::_main``. Needed: always.
+    """
+    generate = module._main
+
+    @functools.wraps(generate)
+    def generate_shard(cfg, output_file):
+        if cfg.dataset.num_shards > 1:
+            if not 0 <= cfg.dataset.shard_id < cfg.dataset.num_shards:
+                raise UserError(
+                    f"--shard-id {cfg.dataset.shard_id}: with --num-shards {cfg.dataset.num_shards} it must be from 0 "
+                    f"to {cfg.dataset.num_shards - 1}"
+                )
+            cfg.distributed_training.distributed_world_size = cfg.dataset.num_shards
+            cfg.distributed_training.distributed_rank = cfg.dataset.shard_id
+        return generate(cfg, output_file)
+
+    module._main = generate_shard
+
+
 # ---------------------------------------------------------------- shutting down
 
 
@@ -254,7 +321,7 @@ def check_precision(common):
     """Refuse half precision without a GPU: ``common`` is fairseq's group of common options, as a whole or in part."""
     import torch
 
-    options = ("fp16", "memory_efficient_fp16", "bf16", "memory_efficient_bf16", "amp")
+    options = ("memory_efficient_fp16", "fp16", "memory_efficient_bf16", "bf16", "amp")  # each implies the next
     chosen = [name for name in options if getattr(common, name, False)]
     if chosen and (getattr(common, "cpu", False) or not torch.cuda.is_available()):
         why = "--cpu is given" if getattr(common, "cpu", False) else "no CUDA device was found"
@@ -276,6 +343,12 @@ def check_precision_of_every_command(module):
         import_user_module(common)
 
     module.import_user_module = import_user_module_after_check
+
+
+def mend_utils(module):
+    """The two mends of ``fairseq/utils.py``."""
+    check_precision_of_every_command(module)
+    replace_unknown_words(module)
 
 
 def run_bf16_on_gpus(module):
@@ -317,12 +390,57 @@ def name_missing_dictionary(module):
         try:
             add_from_file(self, f)
         except FileNotFoundError as error:
+            of_one_language = str(error.filename).endswith("/dict.txt")
             raise UserError(
-                f"dictionary not found: {error.filename}. Give the folder that fairseq-preprocess wrote "
-                "(its --destdir) and the language pair that it was made for (-s, -t)"
+                f"dictionary not found: {error.filename}. "
+                + (
+                    f"It is part of the data of a language model; {TRANSLATION_MODELS}"
+                    if of_one_language
+                    else "Give the folder that fairseq-preprocess wrote (its --destdir) and the language pair that it "
+                    "was made for (-s, -t)"
+                )
             ) from error
 
     module.Dictionary.add_from_file = add_from_named_file
+
+
+TRANSLATION_MODELS = (
+    "of translation models fairseq-validate gives the perplexity, and fairseq-generate --score-reference the score of "
+    "each reference"
+)
+
+
+def refuse_scores_of_a_language_model(module):
+    """Say that ``fairseq-eval-lm`` is not for translation.
+
+    Mends: ``fairseq/tasks/translation.py::TranslationTask``, which lacks the method. Needed: always.
+    """
+
+    def eval_lm_dataloader(self, *args, **kwargs):
+        raise UserError(f"fairseq-eval-lm is for language models; {TRANSLATION_MODELS}")
+
+    module.TranslationTask.eval_lm_dataloader = eval_lm_dataloader
+
+
+def count_primary_data_once(module):
+    """Let several training sets (``train``, ``train1``, …) be one without ``--upsample-primary``.
+
+    Why: its default is -1, with which lengths are repeated -1 times: an error, or in older numpy no data.
+    Mends: ``fairseq/tasks/translation.py::load_langpair_dataset``. Needed: always.
+    """
+    load_langpair_dataset = module.load_langpair_dataset
+
+    @functools.wraps(load_langpair_dataset)
+    def load_with_primary_data(*args, upsample_primary=1, **kwargs):
+        return load_langpair_dataset(*args, upsample_primary=max(1, upsample_primary), **kwargs)
+
+    module.load_langpair_dataset = load_with_primary_data
+
+
+def mend_translation(module):
+    """The two mends of ``fairseq/tasks/translation.py``."""
+    refuse_scores_of_a_language_model(module)
+    count_primary_data_once(module)
 
 
 def name_unreadable_checkpoint(module):
@@ -445,6 +563,19 @@ def silence_deprecations():
     warnings.filterwarnings("ignore", category=FutureWarning, module="fairseq")
 
 
+# ---------------------------------------------------------------- the command lwc-fairseq
+
+
+def run_lwc_fairseq():
+    """The command ``lwc-fairseq``. It stands here since the package, its doctor included, needs fairseq to import."""
+    try:
+        from lwc_fairseq.cli import main
+    except ModuleNotFoundError as error:
+        mend = "" if error.name == "fairseq" else "; install what the package needs with: pip install ."
+        sys.exit(f"lwc-fairseq: error: {error}{mend}")
+    main()
+
+
 GENERAL_PATCHES = (
     make_dataclass_defaults_hashable,
     trust_checkpoint_classes,
@@ -459,7 +590,10 @@ PATCHES = {
     "fairseq.file_io": copy_whole_files,
     "fairseq.models.fairseq_model": name_misfit_checkpoint,
     "fairseq.modules.transformer_layer": drop_fused_kernel,
+    "fairseq.ngram_repeat_block": block_repeated_ngrams,
     "fairseq.tasks.fairseq_task": name_invalid_size,
+    "fairseq.tasks.translation": mend_translation,
     "fairseq.trainer": keep_user_errors,
-    "fairseq.utils": check_precision_of_every_command,
+    "fairseq.utils": mend_utils,
+    "fairseq_cli.generate": generate_one_shard,
 }

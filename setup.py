@@ -23,10 +23,11 @@ setup(
         "sacremoses",
         "tqdm",
         "matplotlib",
+        "packaging",
     ],
     extras_require={"test": ["pytest>=8", "ruff"]},
     entry_points={
         "torch.backends": ["lwc_fairseq = lwc_fairseq_compat:activate"],
-        "console_scripts": ["lwc-fairseq = lwc_fairseq.cli:main"],
+        "console_scripts": ["lwc-fairseq = lwc_fairseq_compat:run_lwc_fairseq"],
     },
 )

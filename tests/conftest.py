@@ -12,6 +12,7 @@ import pytest
 import torch
 from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
+from front_door import FrontDoor
 
 import lwc_fairseq  # noqa: F401  (registers the models)
 from lwc_fairseq.models.abd import ABDConfig, ABDModel
@@ -103,19 +104,30 @@ def pad(sentences: list[torch.Tensor], left: bool) -> torch.Tensor:
     return padded
 
 
+def with_scripts(environment) -> dict[str, str]:
+    """An environment in which the scripts of the Python that runs the tests are found first."""
+    return {**environment, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"}
+
+
+FRONT_DOOR = FrontDoor(with_scripts(os.environ))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def closed_front_door():
+    yield
+    FRONT_DOOR.close()
+
+
 def run(*command, check: bool = True, stdin: str | None = None, cwd: Path = ROOT, **environment):
     """Run a command of the environment that runs the tests; its output is shown when it fails."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        [str(part) for part in command],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env={**os.environ, "PATH": path, **environment},
-    )
+    command = [str(part) for part in command]
+    environment = {**with_scripts(os.environ), **environment}
+    if FRONT_DOOR.knows(command, environment):
+        done = FRONT_DOOR.run(command, cwd, stdin)
+    else:
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, cwd=cwd, env=environment)
     if check and done.returncode:
-        pytest.fail(f"{' '.join(map(str, command))}\n{done.stdout[-3000:]}\n{done.stderr[-5000:]}")
+        pytest.fail(f"{' '.join(command)}\n{done.stdout[-3000:]}\n{done.stderr[-5000:]}")
     return done
 
 

@@ -26,14 +26,17 @@ OVER = {  # flags of the benchmark for a value, and values
     "batch": (lambda n: ["--max-tokens", n, "--batch-size", max(1, n // 50)], (250, 1000, 4000, 16000)),
     "beam": (lambda n: ["--beam", n], (1, 2, 5, 10)),
     "types": (lambda n: ["--types", n], (1000, 4000, 16000, 32000)),
-    "depth": (lambda n: ["--ours", f"--layers {n}", "--peer", stock_depth(n)], (6, 10, 14, 22)),
+}
+DEPTH = {  # the same over depth
+    "lwc": (lambda n: ["--ours", f"--layers {n}", "--peer", stock_depth(n)], (6, 10, 14, 22)),
+    "deepatt": (lambda n: ["--ours", f"--attention-layers {n}"], (1, 3, 5)),
 }
 UNITS = {
     "length": "source words of a sentence",
     "batch": "source plus target tokens of an update (50 times the sentences of a translated batch)",
     "beam": "beam",
     "types": "types",
-    "depth": "layers (fairseq's: half as many on each side)",
+    "depth": "layers (fairseq's transformer: half as many on each side; lstm: always the same)",
 }
 
 
@@ -45,13 +48,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--family", choices=FAMILIES, required=True)
     parser.add_argument("--phase", choices=["train", "generate"], required=True)
-    parser.add_argument("--over", choices=OVER, required=True)
+    parser.add_argument("--over", choices=[*OVER, "depth"], required=True)
     parser.add_argument("--values", type=int, nargs="+")
     parser.add_argument("--out", type=Path, default=Path("examples/benchmark/results"))
     args, more = parser.parse_known_args()
-    if args.over == "depth" and args.family != "lwc":
-        parser.error("--over depth is for --family lwc: the others have one size")
-    flags, values = OVER[args.over]
+    if args.over == "depth" and args.family not in DEPTH:
+        parser.error(f"--over depth is for --family {' or '.join(DEPTH)}: {args.family} has one depth")
+    flags, values = {**OVER, "depth": DEPTH.get(args.family)}[args.over]
     values = args.values or values
     command = [sys.executable, str(Path(__file__).with_name("benchmark.py")), "--family", args.family]
     found = {}

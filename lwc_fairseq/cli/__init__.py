@@ -12,6 +12,7 @@ from .align import add_aer, add_align
 from .attention import add_attention
 from .average import add_average
 from .compare import add_compare
+from .doctor import add_doctor
 from .report import add_report
 from .table import add_table
 
@@ -19,7 +20,7 @@ from .table import add_table
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="lwc-fairseq", description=__doc__)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (add_table, add_average, add_align, add_aer, add_compare, add_attention, add_report):
+    for add in (add_table, add_average, add_align, add_aer, add_compare, add_attention, add_report, add_doctor):
         add(commands)
     return top
 

@@ -4,57 +4,44 @@ import math
 from dataclasses import dataclass, field
 
 from fairseq import utils
-from fairseq.criterions import FairseqCriterion, register_criterion
-from fairseq.dataclass import FairseqDataclass
+from fairseq.criterions import register_criterion
 from fairseq.logging import metrics
-from omegaconf import II
 from torch import Tensor
 
 from lwc_fairseq_compat import UserError
 
 from ..data.reverse import reverse_targets
-from ..modules.chunked_cross_entropy import chunked_cross_entropy
+from .chunked_cross_entropy import ChunkedCrossEntropyConfig, ChunkedCrossEntropyCriterion
 
 
 @dataclass
-class BidirectionalCrossEntropyConfig(FairseqDataclass):
+class BidirectionalCrossEntropyConfig(ChunkedCrossEntropyConfig):
     forward_weight: float = field(
         default=0.7,
         metadata={"help": "λ of eq. 14, the weight of the forward term (paper: 0.7 for Zh-En, 0.8 for En-De)"},
     )
-    label_smoothing: float = field(default=0.0, metadata={"help": "label smoothing of both terms; the paper has none"})
-    sentence_avg: bool = II("optimization.sentence_avg")
 
     def check(self) -> None:
         """Raises UserError, a ValueError, that names the setting which cannot be."""
         if not 0 <= self.forward_weight <= 1:
             raise UserError(f"--forward-weight {self.forward_weight}: λ must be in [0, 1]")
-        if not 0 <= self.label_smoothing < 1:
-            raise UserError(f"--label-smoothing {self.label_smoothing}: must be in [0, 1)")
+        super().check()
 
 
 @register_criterion("bidirectional_cross_entropy", dataclass=BidirectionalCrossEntropyConfig)
-class BidirectionalCrossEntropy(FairseqCriterion):
+class BidirectionalCrossEntropy(ChunkedCrossEntropyCriterion):
     """Eq. 14 of Zhang et al., *Asynchronous Bidirectional Decoding for NMT* (AAAI 2018), as a loss:
 
         -λ Σ_j log P(y_j | y_<j, x, s̃) - (1 - λ) Σ_j log P(y_j | y_>j, x)
 
     The second term is teacher-forced on the reversed target. λ is --forward-weight; in the authors' published code it
-    weighs the other term. A term of weight 0 is logged all the same.
+    weighs the other term. A term of weight 0 is logged all the same. --label-smoothing is for both (paper: none).
 
     The model is called with `backward` and `features_only`, and gives what goes into both output layers: logits are
     made and used up in chunks (:mod:`~lwc_fairseq.modules.chunked_cross_entropy`).
     """
 
-    def __init__(self, task, cfg: BidirectionalCrossEntropyConfig):
-        super().__init__(task)
-        cfg = BidirectionalCrossEntropyConfig.from_namespace(cfg)
-        cfg.check()
-        self.cfg = cfg
-
-    @classmethod
-    def build_criterion(cls, cfg: BidirectionalCrossEntropyConfig, task):
-        return cls(task, cfg)
+    config = BidirectionalCrossEntropyConfig
 
     def forward(self, model, sample: dict, reduce: bool = True) -> tuple[Tensor, int, dict]:
         """Loss (in nats, summed over the batch), its denominator, and what is logged."""
@@ -64,29 +51,13 @@ class BidirectionalCrossEntropy(FairseqCriterion):
                 "train --arch abd, or use --criterion cross_entropy"
             )
         features, extra = model(**sample["net_input"], backward=True, features_only=True)
-        target = sample["target"]
-        reversed_target = reverse_targets(target, self.padding_idx)
-        forward_loss, forward_nll = self._term(features, extra["projection"], target)
-        backward_loss, backward_nll = self._term(
-            extra["backward_features"], extra["backward_projection"], reversed_target
-        )
+        reversed_target = reverse_targets(sample["target"], self.padding_idx)
+        forward_loss, forward_nll = self.term(features, extra["projection"], sample["target"])
+        backward = extra["backward_features"], extra["backward_projection"]
+        backward_loss, backward_nll = self.term(*backward, reversed_target)
         # a term of weight 0 stays in the sum: distributed training wants a gradient of every parameter, if of zeros
         loss = self.cfg.forward_weight * forward_loss + (1 - self.cfg.forward_weight) * backward_loss
-        sample_size = target.size(0) if self.cfg.sentence_avg else sample["ntokens"]
-        logged = {
-            "loss": loss.data,
-            "nll_loss": forward_nll.data,
-            "backward_nll_loss": backward_nll.data,
-            "ntokens": sample["ntokens"],
-            "nsentences": target.size(0),
-            "sample_size": sample_size,
-        }
-        return loss, sample_size, logged
-
-    def _term(self, features: Tensor, projection: tuple[Tensor, Tensor], target: Tensor) -> tuple[Tensor, Tensor]:
-        """Smoothed and plain negative log-likelihood."""
-        real = target[target.ne(self.padding_idx)]
-        return chunked_cross_entropy(features, *projection, real, self.cfg.label_smoothing)
+        return self.with_log(sample, loss, nll_loss=forward_nll, backward_nll_loss=backward_nll)
 
     @staticmethod
     def reduce_metrics(logging_outputs: list[dict]) -> None:
@@ -101,7 +72,3 @@ class BidirectionalCrossEntropy(FairseqCriterion):
             name = f"{prefix}nll_loss"
             metrics.log_scalar(name, total(name) / tokens / math.log(2), tokens, round=3)
             metrics.log_derived(f"{prefix}ppl", lambda meters, name=name: utils.get_perplexity(meters[name].avg))
-
-    @staticmethod
-    def logging_outputs_can_be_summed() -> bool:
-        return True

@@ -30,9 +30,11 @@ class ChunkedCrossEntropyCriterion(FairseqCriterion):
     models of this plugin: faster, in less memory (:mod:`~lwc_fairseq.modules.chunked_cross_entropy`).
     """
 
+    config = ChunkedCrossEntropyConfig
+
     def __init__(self, task, cfg: ChunkedCrossEntropyConfig):
         super().__init__(task)
-        cfg = ChunkedCrossEntropyConfig.from_namespace(cfg)
+        cfg = self.config.from_namespace(cfg)
         cfg.check()
         self.cfg = cfg
 
@@ -48,18 +50,21 @@ class ChunkedCrossEntropyCriterion(FairseqCriterion):
                 "cross_entropy, which give the same loss"
             )
         features, extra = model(**sample["net_input"], features_only=True)
-        target = sample["target"]
+        loss, nll = self.term(features, extra["projection"], sample["target"])
+        return self.with_log(sample, loss, nll_loss=nll)
+
+    def term(self, features: Tensor, projection: tuple[Tensor, Tensor | None], target: Tensor) -> tuple[Tensor, Tensor]:
+        """Smoothed and plain negative log-likelihood of the targets (B, m), padded, whose features are (Σm, d)."""
         real = target[target.ne(self.padding_idx)]
-        loss, nll = chunked_cross_entropy(features, *extra["projection"], real, self.cfg.label_smoothing)
-        sample_size = target.size(0) if self.cfg.sentence_avg else sample["ntokens"]
-        logged = {
-            "loss": loss.data,
-            "nll_loss": nll.data,
-            "ntokens": sample["ntokens"],
-            "nsentences": target.size(0),
-            "sample_size": sample_size,
-        }
-        return loss, sample_size, logged
+        return chunked_cross_entropy(features, *projection, real, self.cfg.label_smoothing)
+
+    def with_log(self, sample: dict, loss: Tensor, **others: Tensor) -> tuple[Tensor, int, dict]:
+        """The loss, its denominator, and what is logged: it and `others`."""
+        sentences = sample["target"].size(0)
+        sample_size = sentences if self.cfg.sentence_avg else sample["ntokens"]
+        sums = {name: value.data for name, value in {"loss": loss, **others}.items()}
+        counts = {"ntokens": sample["ntokens"], "nsentences": sentences, "sample_size": sample_size}
+        return loss, sample_size, {**sums, **counts}
 
     reduce_metrics = LabelSmoothedCrossEntropyCriterion.reduce_metrics
 

@@ -20,6 +20,7 @@ from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIn
 from fairseq.utils import get_incremental_state, set_incremental_state
 from omegaconf import II
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from lwc_fairseq_compat import UserError
 
@@ -63,6 +64,12 @@ class LWCTransformerConfig(FairseqDataclass):
         default=False, metadata={"help": "ablation: no source and target embedding beside that of the word"}
     )
     no_position_embedding: bool = field(default=False, metadata={"help": "ablation: no positions"})
+    checkpoint_activations: bool = field(
+        default=False,
+        metadata={
+            "help": "keep only what goes into each layer, and run it again for its gradients: less memory, slower"
+        },
+    )
     max_source_positions: int = II("task.max_source_positions")
     max_target_positions: int = II("task.max_target_positions")
 
@@ -106,6 +113,7 @@ class CoordinatedStack(nn.Module):
         self.padding_idx = padding_idx
         self.attention_dropout = cfg.attention_dropout
         self.separate_attention = cfg.separate_attention
+        self.checkpoint_activations = cfg.checkpoint_activations
         self.embedding = ConcatEmbedding(
             types,
             cfg.embed_dim,
@@ -124,8 +132,13 @@ class CoordinatedStack(nn.Module):
         """Token ids, sides and positions, one shape (...), to states (..., d); attend(i) is layer i's attention."""
         x = self.embedding(tokens, sides, positions)
         for i, layer in enumerate(self.layers):
-            x = layer(x, attend(i))
+            x = self.run_layer(layer, x, attend(i))
         return x if self.norm is None else self.norm(x)
+
+    def run_layer(self, layer: nn.Module, x: Tensor, attend: Attend | SeparateAttend) -> Tensor:
+        if self.checkpoint_activations and self.training and torch.is_grad_enabled():
+            return checkpoint(layer, x, attend, use_reentrant=False)
+        return layer(x, attend)
 
     def run_packed(self, packing: Packing, record: Callable[[Tensor], None] | None = None) -> Tensor:
         """States (T, d) of the packed stream; `record` is shown each layer's queries, keys, values (T, 3, H, d/H)."""
@@ -164,11 +177,11 @@ class UnsharedStack(CoordinatedStack):
         attend, is_target = self.attend_packed(packing), packing.sides.bool()[:, None]
         x = self.embedding(packing.tokens, packing.sides, packing.positions)
         for source_layer, layer in zip(self.source_layers, self.layers, strict=True):
-            x = torch.where(is_target, x, source_layer(x, attend))
+            x = torch.where(is_target, x, self.run_layer(source_layer, x, attend))
             if record is not None:
                 record(layer.project(x))
             if packing.target_width:
-                x = torch.where(is_target, layer(x, attend), x)
+                x = torch.where(is_target, self.run_layer(layer, x, attend), x)
         return x if self.norm is None else self.norm(x)
 
 

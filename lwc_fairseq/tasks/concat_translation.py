@@ -9,7 +9,7 @@ import torch
 from fairseq.checkpoint_utils import load_model_ensemble
 from fairseq.data import LanguagePairDataset
 from fairseq.models import BaseFairseqModel, FairseqDecoder
-from fairseq.sequence_generator import SequenceGenerator
+from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from fairseq.token_generation_constraints import pack_constraints, unpack_constraints
@@ -107,7 +107,17 @@ class ConcatTranslationTask(TranslationTask):
         )
 
     def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, prefix_allowed_tokens_fn=None):
+        if getattr(args, "retain_iter_history", False):
+            raise UserError(
+                "--retain-iter-history is for models that refine their translations; these keep none: leave it out"
+            )
         alignment = getattr(args, "print_alignment", None)
+        if getattr(args, "replace_unk", None) is not None and not alignment and seq_gen_cls is None:
+            # each unknown word is replaced by what the word that it is aligned to stands for
+            alignment, seq_gen_cls = "hard", SequenceGeneratorWithAlignment
+            extra_gen_cls_kwargs = {**(extra_gen_cls_kwargs or {}), "print_alignment": alignment}
+            for model in models:
+                model.decoder.need_attn = True
         if seq_gen_cls is None and self.cfg.gnmt_length_penalty:
             if getattr(args, "unnormalized", False):
                 raise UserError("--gnmt-length-penalty and --unnormalized exclude each other: leave one out")

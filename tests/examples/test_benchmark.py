@@ -61,3 +61,16 @@ def test_what_differs_gets_no_ratio(tmp_path):
     )
     assert refused.returncode and refused.stderr.splitlines()[-1].startswith("benchmark: DeepAtt, K = 5: ")
     assert not (tmp_path / "out").exists() and "÷" not in refused.stdout
+
+
+def test_scaling(tmp_path):
+    ours, peer = TINY["lwc"]
+    flags = ("--device", "cpu", "--blocks", "1", "--updates", "1", "--max-tokens", "200", "--types", "120")
+    over = ("--family", "lwc", "--phase", "train", "--over", "length", "--values", "4", "9", "--out", tmp_path / "out")
+    script = BENCHMARK.with_name("scaling.py")
+    page = run("python", script, *over, *flags, f"--ours={ours}", f"--peer={peer}", "--work", tmp_path / "work").stdout
+    assert [line.split("|")[1].strip() for line in page.splitlines() if line.startswith("| ")][2:] == ["4", "9"]
+    assert (tmp_path / "out" / "lwc_train_over_length.png").read_bytes().startswith(b"\x89PNG")
+
+    refused = run("python", script, "--family", "abd", "--phase", "train", "--over", "depth", check=False)
+    assert "--over depth is for --family lwc or deepatt: abd has one depth" in refused.stderr

@@ -25,11 +25,3 @@ def test_train_and_evaluate(tiny_data, tmp_path):
 def test_unknown_optimizer_is_named(tiny_data, tmp_path):
     done = run("bash", RECIPE / "train.sh", "deepatt", tiny_data, tmp_path, OPTIMIZER="sgd", check=False)
     assert done.returncode and "OPTIMIZER=sgd: choose adadelta or adam" in done.stderr
-
-
-def test_speed(tiny_data):
-    sizes = ("--embed-dim", "8", "--hidden-dim", "8", "--batches", "1", "--device", "cpu")
-    models = ("lstm", "deepatt:1", "deepatt:2", "abd")
-    table = run("python", RECIPE / "speed.py", tiny_data, *sizes, "--models", *models).stdout
-    assert [line.split("|")[1].strip() for line in table.splitlines() if "M |" in line] == list(models)
-    assert "| lstm | 0.0M |" in table and "| 1.00 |" in table

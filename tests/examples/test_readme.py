@@ -123,6 +123,8 @@ def test_every_other_command_of_the_readme_runs(quickstart, clone):
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     left = [command for command in commands(page) if command != QUICKSTART and command not in ELSEWHERE]
     assert len(left) == 10
+    script = re.search(r"```python\n(.*?)```", page, re.DOTALL)[1]
+    assert "['My grandfather" in run("python", "-c", script, cwd=clone).stdout
     for command in left:
         if command.startswith("pip install"):
             command = command.replace("pip install", "python -m pip install --dry-run --no-deps")

@@ -187,6 +187,20 @@ class TestInvariants:
                 parts = (parameter.grad[:16], parameter.grad[32:]) if name.endswith("qkv.bias") else (parameter.grad,)
                 assert all(part.abs().sum() > 0 for part in parts), name
 
+    @pytest.mark.parametrize("ablation", ["full", "unshared"])
+    def test_activations_made_anew_give_the_same_gradients(self, ablation):
+        gradients = []
+        for checkpointed in (False, True):
+            model, _ = make_ablation(ablation, dropout=0.3, checkpoint_activations=checkpointed)
+            runs = []
+            model.encoder.stack.layers[0].register_forward_pre_hook(lambda *_, runs=runs: runs.append(1))
+            src, prev = random_batch(LENGTHS)
+            torch.manual_seed(1)
+            model.train()(src, None, prev)[0].square().sum().backward()
+            gradients.append([parameter.grad for parameter in model.parameters()])
+            assert len(runs) == 1 + checkpointed
+        assert all(torch.equal(one, other) for one, other in zip(*gradients, strict=True))
+
     def test_only_padding(self):
         """A row without any source token, which fairseq does not make, gives no NaN."""
         for options, _ in ABLATIONS.values():

@@ -1,0 +1,153 @@
+"""`lwc-fairseq doctor`: what is installed here, and the command that mends what is amiss."""
+
+import argparse
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+
+import torch
+from packaging.requirements import Requirement
+
+import lwc_fairseq
+
+from ..modules.mixed_attention import varlen_attn
+
+FAIRSEQ = "0.12.2"
+PIP = shlex.join([sys.executable, "-m", "pip", "install"])
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A line of the report; with a command that mends it, it is a problem."""
+
+    name: str
+    value: str
+    mend: str | None = None
+
+
+def add_doctor(commands) -> None:
+    doctor = commands.add_parser(
+        "doctor",
+        help="what is installed here, and the command that mends what is amiss",
+        description="Prints versions, whether fairseq works here, CUDA and its kernels, and for each problem the "
+        "command that mends it. Its exit status is 1 if there is one.",
+    )
+    doctor.set_defaults(call=doctor_command)
+
+
+def doctor_command(args: argparse.Namespace) -> int:
+    findings = examine()
+    width = max(len(finding.name) for finding in findings)
+    for finding in findings:
+        print(f"{finding.name:{width}}  {finding.value}")
+    problems = [finding for finding in findings if finding.mend]
+    print(f"\n{len(problems) or 'no'} problem{'' if len(problems) == 1 else 's'} found")
+    for problem in problems:
+        print(f"\n{problem.name}: {problem.value}\n    {problem.mend}")
+    return 1 if problems else 0
+
+
+def examine() -> list[Finding]:
+    return [
+        Finding("Python", f"{platform.python_version()}, {sys.executable}"),
+        Finding("lwc_fairseq", f"{lwc_fairseq.__version__}, --user-dir {Path(lwc_fairseq.__file__).parent}"),
+        *map(of_requirement, requirements()),
+        of_fairseq(),
+        of_import(),
+        of_commands(),
+        *of_cuda(),
+        Finding("processes", ", ".join(backends()) or "PyTorch was built without communication between processes"),
+    ]
+
+
+def requirements() -> list[Requirement]:
+    """What setup.py asks for, as it was installed."""
+    try:
+        all_of_them = map(Requirement, requires("lwc_fairseq") or [])
+    except PackageNotFoundError:
+        return []
+    return [one for one in all_of_them if one.marker is None or one.marker.evaluate({"extra": ""})]
+
+
+def of_requirement(wanted: Requirement) -> Finding:
+    try:
+        found = version(wanted.name)
+    except PackageNotFoundError:
+        return Finding(wanted.name, "missing", f"{PIP} {shlex.quote(str(wanted))}")
+    if wanted.specifier.contains(found, prereleases=True):
+        return Finding(wanted.name, found)
+    return Finding(wanted.name, f"{found}, but it must be {wanted.specifier}", f"{PIP} {shlex.quote(str(wanted))}")
+
+
+def of_fairseq() -> Finding:
+    found = version("fairseq")
+    install = f"{PIP} --no-deps --force-reinstall fairseq=={FAIRSEQ}"
+    if found != FAIRSEQ:
+        return Finding("fairseq", f"{found}, but it must be {FAIRSEQ}", install)
+    try:
+        import fairseq.data.data_utils_fast
+        import fairseq.libbleu  # noqa: F401
+    except ImportError as error:
+        return Finding("fairseq", f"{found}, whose compiled part is missing ({error})", install)
+    return Finding("fairseq", found)
+
+
+def of_import() -> Finding:
+    """Whether a plain Python can import fairseq: here it is patched in any case."""
+    name, off = "compatibility", "TORCH_DEVICE_BACKEND_AUTOLOAD"
+    if os.environ.get(off) == "0":
+        return Finding(name, f"{off}=0 keeps PyTorch from loading lwc_fairseq_compat", f"unset {off}")
+    done = subprocess.run([sys.executable, "-c", "import fairseq.trainer"], capture_output=True, text=True)
+    if done.returncode == 0:
+        return Finding(name, "lwc_fairseq_compat is active: fairseq imports by itself")
+    reason = done.stderr.strip().splitlines()[-1:]
+    install = f"{PIP} --force-reinstall --no-deps {shlex.quote(str(Path(lwc_fairseq.__file__).parent.parent))}"
+    return Finding(name, f"fairseq does not import without --user-dir: {''.join(reason)}", install)
+
+
+def of_commands() -> Finding:
+    here, found = Path(sys.executable).parent, shutil.which("fairseq-train")
+    if found and Path(found).parent.resolve() == here.resolve():
+        return Finding("commands", str(Path(found).parent))
+    activate = here / "activate"
+    mend = (
+        f"source {shlex.quote(str(activate))}" if activate.exists() else f'export PATH={shlex.quote(str(here))}:"$PATH"'
+    )
+    value = f"fairseq-train is that of another environment, {found}" if found else "fairseq-train is not on the path"
+    return Finding("commands", value, mend)
+
+
+def of_cuda() -> list[Finding]:
+    flash = "flash kernel for packed batches, used in half precision" if varlen_attn else "without a flash kernel"
+    has_driver = shutil.which("nvidia-smi") is not None
+    if torch.version.cuda is None:
+        mend = f"{PIP} --force-reinstall torch" if has_driver and torch.version.hip is None else None
+        return [Finding("CUDA", f"this PyTorch was built without it{', but there is a driver' if mend else ''}", mend)]
+    if not torch.cuda.is_available():
+        mend = "nvidia-smi  # its CUDA version must not be older than PyTorch's" if has_driver else None
+        return [Finding("CUDA", f"{torch.version.cuda}, no device was found", mend)]
+    return [Finding("CUDA", f"{torch.version.cuda}, {flash}"), *map(of_device, range(torch.cuda.device_count()))]
+
+
+def of_device(number: int) -> Finding:
+    about = torch.cuda.get_device_properties(number)
+    value = f"{about.name}, {about.total_memory / 2**30:.0f} GiB, compute capability {about.major}.{about.minor}"
+    try:
+        torch.ones(8, 8, device=f"cuda:{number}").mm(torch.ones(8, 8, device=f"cuda:{number}")).sum().item()
+    except RuntimeError as error:
+        reason = str(error).splitlines()[0]
+        return Finding(f"device {number}", f"{value}: {reason}", f"{PIP} --force-reinstall --upgrade torch")
+    return Finding(f"device {number}", value)
+
+
+def backends() -> list[str]:
+    if not torch.distributed.is_available():
+        return []
+    known = {"nccl": torch.distributed.is_nccl_available, "gloo": torch.distributed.is_gloo_available}
+    return [name for name, is_there in known.items() if is_there()]

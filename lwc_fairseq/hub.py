@@ -1,0 +1,52 @@
+"""Trained models in Python: `load(checkpoint, data).translate(["…"])`."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from fairseq.hub_utils import GeneratorHubInterface, from_pretrained
+
+from lwc_fairseq_compat import UserError
+
+Source = str | os.PathLike
+
+
+def load(
+    checkpoint: Source | Sequence[Source],
+    data: Source,
+    *,
+    bpe_codes: Source | None = None,
+    tokenizer: str | None = None,
+    **settings,
+) -> GeneratorHubInterface:
+    """A model, or several of one pair of dictionaries, ready to translate.
+
+        load("checkpoint_best.pt", "data-bin", bpe_codes="codes").translate(["Ein Satz ."], beam=6)
+
+    Args:
+        checkpoint: the file; of an ensemble, several in one folder.
+        data: the folder that fairseq-preprocess wrote.
+        bpe_codes: of subword-nmt; without them sentences are sub-words already, and so are translations.
+        tokenizer: fairseq's name of one, such as "moses".
+        settings: of the task or the model, in place of those in the checkpoint: gnmt_length_penalty=True.
+
+    Returns:
+        fairseq's interface: `translate`, `generate` (scores, attention), `encode`, `decode`; a torch module, which
+        `.cuda()` and `.half()` move.
+
+    Raises:
+        UserError: there is no such file, or the ensemble's files are not in one folder.
+    """
+    paths = [Path(one) for one in ([checkpoint] if isinstance(checkpoint, Source) else checkpoint)]
+    for path in [*paths, Path(data), *([Path(bpe_codes)] if bpe_codes else [])]:
+        if not path.exists():
+            raise UserError(f"{path}: there is no such file or folder")
+    if len({path.resolve().parent for path in paths}) > 1:
+        raise UserError(f"{', '.join(map(str, paths))}: an ensemble's files must be in one folder")
+    if bpe_codes:
+        settings |= {"bpe": "subword_nmt", "bpe_codes": str(bpe_codes)}
+    if tokenizer:
+        settings["tokenizer"] = tokenizer
+    names = os.pathsep.join(path.name for path in paths)
+    loaded = from_pretrained(str(paths[0].resolve().parent), names, str(Path(data).resolve()), **settings)
+    return GeneratorHubInterface(loaded["args"], loaded["task"], loaded["models"])

@@ -1,0 +1,97 @@
+"""`lwc-fairseq doctor` on this environment, and on broken ones."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from conftest import ROOT, run
+from lwc_fairseq.cli import doctor
+from lwc_fairseq.cli.doctor import Requirement, examine, of_commands, of_cuda, of_import, of_requirement
+
+
+def test_of_a_sound_environment():
+    done = run("lwc-fairseq", "doctor")
+    lines = done.stdout.splitlines()
+    assert "no problems found" in lines
+    found = {line.split("  ")[0]: line for line in lines}
+    for name in (
+        "Python",
+        "lwc_fairseq",
+        "torch",
+        "numpy",
+        "sacrebleu",
+        "fairseq",
+        "compatibility",
+        "commands",
+        "CUDA",
+    ):
+        assert name in found
+    assert torch.__version__ in found["torch"] and "active" in found["compatibility"]
+
+
+def test_a_problem_has_a_command_and_an_exit_status(monkeypatch, capsys):
+    problem = doctor.Finding("numpy", "1.26, but it must be >=2", "pip install 'numpy>=2'")
+    monkeypatch.setattr(doctor, "examine", lambda: [doctor.Finding("Python", "3.11"), problem])
+    assert doctor.doctor_command(None) == 1
+    assert capsys.readouterr().out.endswith(
+        "1 problem found\n\nnumpy: 1.26, but it must be >=2\n    pip install 'numpy>=2'\n"
+    )
+
+
+def test_every_requirement_of_the_package_is_looked_at():
+    names = {finding.name for finding in examine()}
+    assert {"torch", "hydra-core", "omegaconf", "subword-nmt", "matplotlib"} <= names
+    assert "pytest" not in names  # that of an extra
+
+
+def test_requirements():
+    assert of_requirement(Requirement("numpy>=2")).mend is None
+    assert of_requirement(Requirement("numpy<2")).mend.endswith("pip install 'numpy<2'")
+    missing = of_requirement(Requirement("no-such-package>=1"))
+    assert missing.value == "missing" and missing.mend.endswith("pip install 'no-such-package>=1'")
+
+
+def test_a_compatibility_module_that_is_switched_off(monkeypatch):
+    monkeypatch.setenv("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
+    assert of_import().mend == "unset TORCH_DEVICE_BACKEND_AUTOLOAD"
+    monkeypatch.delenv("TORCH_DEVICE_BACKEND_AUTOLOAD")
+    assert of_import().mend is None
+
+
+def test_fairseq_that_does_not_import(monkeypatch, tmp_path):
+    (tmp_path / "fairseq").mkdir()
+    (tmp_path / "fairseq" / "__init__.py").write_text("raise ValueError('mutable default')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    finding = of_import()
+    assert "ValueError: mutable default" in finding.value and "--force-reinstall --no-deps" in finding.mend
+
+
+def test_commands_of_another_environment(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "not on the path" in of_commands().value
+    other = tmp_path / "fairseq-train"
+    other.write_text("#!/bin/sh\n")
+    other.chmod(0o755)
+    finding = of_commands()
+    assert str(other) in finding.value and "activate" in finding.mend
+
+
+@pytest.mark.parametrize(("driver", "problem"), [(None, False), ("/usr/bin/nvidia-smi", True)])
+def test_a_build_without_cuda_is_a_problem_only_where_there_is_a_driver(monkeypatch, driver, problem):
+    monkeypatch.setattr(torch.version, "cuda", None)
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: driver)
+    (finding,) = of_cuda()
+    assert bool(finding.mend) == problem
+
+
+def test_without_fairseq_the_command_says_what_to_run():
+    code = (
+        "import sys; sys.modules['fairseq'] = None; from lwc_fairseq_compat import run_lwc_fairseq; run_lwc_fairseq()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    message = (
+        "lwc-fairseq: error: lwc_fairseq needs fairseq 0.12.2; install it with: pip install --no-deps fairseq==0.12.2"
+    )
+    assert done.returncode == 1 and done.stderr.strip() == message

@@ -1,0 +1,338 @@
+"""What users of fairseq do, with a model of each family; `examples/fairseq_features.md` lists it."""
+
+import json
+import re
+import shutil
+
+import pytest
+import torch
+from fairseq.models import MODEL_REGISTRY
+
+from conftest import ROOT, TINY_LWC, TINY_TRAINING, run
+
+RECURRENT = ("--embed-dim", "12", "--hidden-dim", "16", "--init-std", "0.3")
+BIDIRECTIONAL = ("--criterion", "bidirectional_cross_entropy", "--label-smoothing", "0.1")
+TASK = ("--user-dir", "lwc_fairseq", "--task", "concat_translation")
+FAMILIES = {
+    "lwc": TINY_LWC[2:],
+    "deepatt": ("--arch", "deepatt", "--attention-layers", "2", *RECURRENT),
+    "abd": ("--arch", "abd", *RECURRENT, *BIDIRECTIONAL),
+}
+EACH_FAMILY = pytest.mark.parametrize("family", FAMILIES)
+
+
+def train(data, out, family, *flags, **settings):
+    training = (*TASK, *TINY_TRAINING, *FAMILIES[family], "--save-dir", out)
+    return run("fairseq-train", data, *training, *flags, **settings)
+
+
+def log_lines(done) -> str:
+    return done.stdout + done.stderr
+
+
+def saved(folder, name="checkpoint_last.pt"):
+    return torch.load(folder / name)
+
+
+def updates(folder) -> int:
+    return saved(folder)["optimizer_history"][-1]["num_updates"]
+
+
+def same(one: dict, other: dict) -> bool:
+    return all(torch.equal(value, other[name]) for name, value in one.items())
+
+
+@pytest.fixture(scope="session")
+def checkpoints(tiny_data, tmp_path_factory):
+    """A checkpoint of each family after a few updates, all with the same dictionaries."""
+    folder = tmp_path_factory.mktemp("families")
+    for family in FAMILIES:
+        train(tiny_data, folder / family, family, "--max-update", "20")
+    return {family: folder / family / "checkpoint_last.pt" for family in FAMILIES}
+
+
+@pytest.fixture(scope="session")
+def two_sets(tiny_text, tiny_data, tmp_path_factory):
+    """The pairs of `tiny_text`, and the test pairs as a second training set, `train1`."""
+    out = tmp_path_factory.mktemp("two_sets")
+    for path in tiny_data.iterdir():
+        shutil.copy(path, out / path.name)
+        if path.name.startswith("test."):
+            shutil.copy(path, out / path.name.replace("test.", "train1.", 1))
+    return out
+
+
+@EACH_FAMILY
+class TestTraining:
+    def test_bleu_patience_and_which_checkpoints_are_kept(self, tiny_data, tmp_path, family):
+        kept = ("--keep-last-epochs", "1", "--patience", "2", "--eval-bleu", "--eval-bleu-args", '{"beam": 2}')
+        best = ("--best-checkpoint-metric", "bleu", "--maximize-best-checkpoint-metric", "--eval-bleu-remove-bpe")
+        options = [flag for flag in TINY_TRAINING if flag != "--no-epoch-checkpoints"]
+        flags = (*TASK, *options, *FAMILIES[family], *kept, *best, "--lr", "1e-9", "--max-epoch", "9")
+        log = log_lines(run("fairseq-train", tiny_data, *flags, "--save-dir", tmp_path))
+        assert "early stop since valid performance hasn't improved for last 2 runs" in log
+        epochs = sorted(path.name for path in tmp_path.glob("checkpoint[0-9]*.pt"))
+        assert epochs == ["checkpoint3.pt"]
+        assert saved(tmp_path, "checkpoint_best.pt")["extra_state"]["best"] >= 0
+
+    def test_an_update_of_several_batches(self, tiny_data, tmp_path, family):
+        train(tiny_data, tmp_path, family, "--update-freq", "2", "--max-epoch", "1")
+        batches = saved(tmp_path)["extra_state"]["train_iterator"]["epoch"]
+        assert batches == 2 and updates(tmp_path) < 6
+
+    def test_averages_of_weights_while_training(self, tiny_data, tmp_path, family):
+        train(tiny_data, tmp_path, family, "--store-ema", "--ema-decay", "0.5", "--ema-fp32", "--max-update", "3")
+        state = saved(tmp_path)
+        averages = state["extra_state"]["ema_fp32_params"]
+        assert averages.keys() == state["model"].keys() and not same(averages, state["model"])
+        train(tiny_data, tmp_path, family, "--store-ema", "--ema-decay", "1", "--ema-fp32", "--max-update", "4")
+        assert updates(tmp_path) == 4 and same(saved(tmp_path)["extra_state"]["ema_fp32_params"], averages)
+
+    def test_from_another_checkpoint(self, tiny_data, tmp_path, family, checkpoints):
+        """With a learning rate of 0 the weights stay: what is saved is what training began with."""
+        still = ("--lr", "0", "--max-update", "1")
+        train(tiny_data, tmp_path / "tuned", family, "--finetune-from-model", checkpoints[family], *still)
+        expected = torch.load(checkpoints[family])["model"]
+        assert same(saved(tmp_path / "tuned")["model"], expected) and updates(tmp_path / "tuned") == 1
+
+        resets = [f"--reset-{what}" for what in ("optimizer", "meters", "lr-scheduler", "dataloader")]
+        train(tiny_data, tmp_path / "reset", family, "--restore-file", checkpoints[family], *resets, *still)
+        assert same(saved(tmp_path / "reset")["model"], expected) and updates(tmp_path / "reset") == 1
+
+        goes_on = ("--restore-file", checkpoints[family], "--lr", "0", "--max-update", "21")
+        train(tiny_data, tmp_path / "on", family, *goes_on)
+        assert same(saved(tmp_path / "on")["model"], expected) and updates(tmp_path / "on") == 21
+
+    def test_long_sentences_are_left_out(self, tiny_data, tmp_path, family):
+        short = ("--max-source-positions", "5", "--max-target-positions", "5", "--max-update", "1")
+        log = log_lines(train(tiny_data, tmp_path, family, *short, "--skip-invalid-size-inputs-valid-test"))
+        assert "samples have invalid sizes and will be skipped" in log
+
+    def test_several_sets(self, two_sets, tmp_path, family):
+        """`train` and `train1` are one set, of which the first can count twice."""
+        one_batch = ("--batch-size", "999", "--max-tokens", "9999", "--required-batch-size-multiple", "1")
+        for upsample, sentences in ((), 220), (("--upsample-primary", "2"), 420):
+            flags = (*one_batch, *upsample, "--max-epoch", "1", "--valid-subset", "valid,test", "--log-format", "json")
+            log = log_lines(train(two_sets, tmp_path / str(sentences), family, *flags))
+            assert '"valid_loss"' in log and '"test_loss"' in log
+            assert f'"train_bsz": "{sentences}"' in log
+
+    def test_shards_of_data_are_read_in_turn(self, tiny_data, two_sets, tmp_path, family):
+        log = log_lines(train(f"{tiny_data}:{two_sets}", tmp_path, family, "--max-epoch", "2"))
+        loaded = [line for line in log.splitlines() if "loaded 200 examples" in line]
+        assert any(str(tiny_data) in line for line in loaded) and any(str(two_sets) in line for line in loaded)
+
+
+@EACH_FAMILY
+@pytest.mark.parametrize("flag", ["--fp16", "--bf16", "--memory-efficient-fp16", "--memory-efficient-bf16", "--amp"])
+def test_half_precision_is_refused_on_a_cpu(tiny_data, tmp_path, family, flag):
+    done = train(tiny_data, tmp_path, family, flag, check=False)
+    assert done.returncode and f"error: {flag} needs a CUDA device" in done.stderr.splitlines()[-1]
+
+
+class Output:
+    """What fairseq-generate or fairseq-interactive printed: lines by letter and number."""
+
+    def __init__(self, text: str):
+        self.lines = {}
+        for line in text.splitlines():
+            if found := re.match(r"([A-Z])-(\d+)\t(.*)", line):
+                letter, number, rest = found.groups()
+                self.lines.setdefault(letter, {}).setdefault(int(number), []).append(rest)
+        self.texts = {number: rest[0].split("\t")[-1] for number, rest in self["H"].items()}
+
+    def __getitem__(self, letter: str) -> dict[int, list[str]]:
+        return self.lines.get(letter, {})
+
+
+@EACH_FAMILY
+class TestGeneration:
+    @pytest.fixture
+    def generate(self, tiny_data, checkpoints, family):
+        def call(*flags, path=checkpoints[family]):
+            options = (*TASK, "--path", path, "--beam", "3", "--max-len-b", "12", "--cpu")
+            return Output(run("fairseq-generate", tiny_data, *options, *flags).stdout)
+
+        return call
+
+    def test_sampling(self, generate):
+        options = ("--sampling", "--beam", "1", "--seed")
+        sampled, again = (generate(*options, "3", "--sampling-topk", "3") for _ in range(2))
+        other = generate(*options, "4", "--sampling-topp", "0.9")
+        assert len(sampled.texts) == 20
+        assert sampled.texts == again.texts != other.texts
+
+    def test_diverse_beams_and_lists(self, generate):
+        plain = generate("--beam", "4", "--nbest", "4")
+        diverse = generate("--beam", "4", "--nbest", "4", "--diverse-beam-groups", "4", "--diverse-beam-strength", "9")
+        for found in (plain, diverse):
+            assert all(len(rows) == 4 for rows in found["H"].values())
+            for rows in found["H"].values():
+                scores = [float(row.split("\t")[0]) for row in rows]
+                assert scores == sorted(scores, reverse=True)
+        first_words = {row.split("\t")[1].split(" ")[0] for row in diverse["H"][0]}
+        assert len(first_words) > 1
+
+    def test_prefixes(self, generate):
+        found = generate("--prefix-size", "2")
+        for number, (target,) in found["T"].items():
+            assert found.texts[number].split()[:2] == target.split()[:2]
+
+    def test_repetitions_are_blocked(self, generate):
+        for size in (1, 2):
+            for text in generate("--no-repeat-ngram-size", size, "--min-len", "6").texts.values():
+                words = text.split()
+                parts = [tuple(words[i : i + size]) for i in range(len(words) - size + 1)]
+                assert len(set(parts)) == len(parts)
+
+    def test_lengths(self, generate):
+        assert all(len(text.split()) <= 2 for text in generate("--max-len-a", "0", "--max-len-b", "2").texts.values())
+        assert all(len(text.split()) >= 6 for text in generate("--min-len", "6").texts.values())
+        matched = generate("--match-source-len")
+        for number, (source,) in matched["S"].items():
+            assert len(matched.texts[number].split()) == len(source.split())
+        sums, means = (generate("--lenpen", power, "--nbest", "3")["H"] for power in ("0", "1"))
+        for number, rows in sums.items():
+            mean = {text: float(score) for score, text in (row.split("\t") for row in means[number])}
+            for score, text in (row.split("\t") for row in rows):
+                assert float(score) == pytest.approx(mean[text] * (len(text.split()) + 1), rel=1e-3)
+
+    def test_unknown_words(self, generate):
+        likes_unk = generate("--unkpen", "-99", "--max-len-b", "2")
+        assert all("<unk>" in text for text in likes_unk.texts.values())
+        assert not any("<unk>" in text for text in generate("--unkpen", "99").texts.values())
+
+    def test_alignments(self, generate):
+        for kind in ("hard", "soft"):
+            assert len(generate("--print-alignment", kind)["A"]) == 20
+
+    def test_scores_of_references(self, generate):
+        found = generate("--score-reference")
+        assert found.texts == {number: target for number, (target,) in found["T"].items()}
+
+    def test_ensembles_of_presets_and_families(self, generate, checkpoints, family):
+        alone = generate()
+        twice = generate(path=f"{checkpoints[family]}:{checkpoints[family]}")
+        assert twice.texts == alone.texts
+        all_of_them = generate(path=":".join(map(str, checkpoints.values())))
+        assert len(all_of_them.texts) == 20 and all_of_them["H"] != alone["H"]
+
+    def test_shards(self, generate):
+        whole = generate()
+        parts = [generate("--batch-size", "2", "--num-shards", "2", "--shard-id", shard) for shard in ("0", "1")]
+        assert {**parts[0].texts, **parts[1].texts} == whole.texts
+        assert len(parts[0].texts) == len(parts[1].texts) == 10
+
+    def test_a_history_of_refinement_is_for_other_models(self, tiny_data, checkpoints, family):
+        flags = ("--retain-iter-history", "--path", checkpoints[family], *TASK, "--cpu")
+        refused = run("fairseq-generate", tiny_data, *flags, check=False)
+        assert refused.returncode and "--retain-iter-history is for models that refine" in refused.stderr
+
+
+@EACH_FAMILY
+class TestInteractive:
+    @pytest.fixture
+    def interactive(self, tiny_data, checkpoints, family):
+        def call(text, *flags):
+            options = (*TASK, "--path", checkpoints[family], "--beam", "3", "--max-len-b", "12", "--cpu")
+            return Output(run("fairseq-interactive", tiny_data, *options, *flags, stdin=text).stdout)
+
+        return call
+
+    def test_buffers(self, interactive):
+        text = "ba de\nfi\nga ge gi\nku\n"
+        buffered = interactive(text, "--buffer-size", "3", "--max-tokens", "50")
+        assert buffered.texts == interactive(text).texts and len(buffered.texts) == 4
+
+    def test_unknown_words_are_replaced(self, interactive, tmp_path):
+        """By what the source word that they are aligned to stands for, or by that word."""
+        (tmp_path / "dict").write_text("ba <ba>\n")
+        flags = ("--unkpen", "-99", "--max-len-b", "4", "--replace-unk", tmp_path / "dict")
+        for more in ((), ("--print-alignment", "hard")):
+            words = interactive("ba de ba de\n", *flags, *more).texts[0].split()
+            assert words and set(words) <= {"<ba>", "de"}
+
+    def test_constraints(self, interactive):
+        for kind in ("ordered", "unordered"):
+            found = interactive("ba de\tDE BA\nfi go\tGO\n", "--constraints", kind, "--beam", "6", "--buffer-size", "2")
+            assert {"DE", "BA"} <= set(found.texts[0].split()) and "GO" in found.texts[1].split()
+
+    def test_sub_words_and_tokens(self, interactive, tmp_path):
+        (tmp_path / "codes").write_text("#version: 0.2\nb a</w>\nd e</w>\n")
+        bpe = ("--bpe", "subword_nmt", "--bpe-codes", tmp_path / "codes", "--tokenizer", "moses")
+        found = interactive("ba de\n", *bpe, "--source-lang", "de", "--target-lang", "en")
+        assert found["S"][0] == ["ba de"] and len(found["D"]) == 1
+
+
+@EACH_FAMILY
+def test_unknown_words_of_a_text_are_replaced(tiny_text, tiny_data, tmp_path, checkpoints, family):
+    """fairseq-generate wants text for that, whose words the dictionary need not know."""
+    for language in ("de", "en"):
+        shutil.copy(tiny_data / f"dict.{language}.txt", tmp_path)
+        shutil.copy(tiny_text / f"test.{language}", tmp_path / f"test.de-en.{language}")
+    (tmp_path / "test.de-en.de").write_text("unknown\n" * 20)
+    flags = ("--dataset-impl", "raw", "--replace-unk", "", "--unkpen", "-99", "--max-len-b", "2", "--cpu")
+    found = Output(run("fairseq-generate", tmp_path, *TASK, "--path", checkpoints[family], *flags).stdout)
+    assert set(" ".join(found.texts.values()).split()) == {"unknown"}
+
+
+@EACH_FAMILY
+def test_validation_scores_and_a_language_model(tiny_data, checkpoints, family, tmp_path):
+    flags = ("--path", checkpoints[family], *TASK, "--max-tokens", "400", "--cpu", "--log-format", "json")
+    log = log_lines(run("fairseq-validate", tiny_data, *flags))
+    line = next(line for line in log.splitlines() if '"valid_loss"' in line)
+    assert json.loads(line[line.index("{") :])["valid_loss"]
+
+    generated = Output(run("fairseq-generate", tiny_data, *TASK, "--path", checkpoints[family], "--cpu").stdout)
+    for letter, name in (("D", "sys"), ("T", "ref")):
+        rows = [generated[letter][number][0].split("\t")[-1] for number in range(20)]
+        (tmp_path / name).write_text("".join(f"{row}\n" for row in rows))
+    assert "BLEU4 = " in run("fairseq-score", "--sys", tmp_path / "sys", "--ref", tmp_path / "ref").stdout
+
+    for task in (TASK, TASK[:2]):
+        refused = run("fairseq-eval-lm", tiny_data, *task, "--path", checkpoints[family], "--cpu", check=False)
+        assert refused.returncode and "of translation models fairseq-validate gives" in refused.stderr.splitlines()[-1]
+
+
+CONFIGS = ROOT / "examples" / "configs"
+TINY_SIZES = {
+    "lwc": ("layers=2", "embed_dim=16", "ffn_embed_dim=16", "attention_heads=2"),
+    "transformer": ("encoder_layers=1", "decoder_layers=1", "encoder_embed_dim=16", "encoder_ffn_embed_dim=16"),
+    "recurrent": ("embed_dim=8", "hidden_dim=8"),
+}
+
+
+def hydra_train(data, out, name, *settings):
+    overrides = (f"task.data={data}", "++common.cpu=true", f"checkpoint.save_dir={out}", f"hydra.run.dir={out}")
+    command = ("fairseq-hydra-train", "--config-dir", CONFIGS, "--config-name", name, *settings, *overrides)
+    return run(*command, "++optimization.max_update=1")
+
+
+@pytest.fixture(scope="module")
+def right_to_left(tiny_data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("r2l")
+    sizes = [f"++model.{size}" for size in TINY_SIZES["recurrent"]]
+    hydra_train(tiny_data, folder, "rnnsearch", "task.reverse_target=true", *sizes)
+    return folder / "checkpoint_last.pt"
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in CONFIGS.glob("*.yaml")))
+def test_each_preset_has_a_configuration(tiny_data, tmp_path, right_to_left, name):
+    family = name.split("_")[0]
+    sizes = [f"++model.{size}" for size in TINY_SIZES.get(family, TINY_SIZES["recurrent"])]
+    sizes += [f"model.reverse_model={right_to_left}"] if family == "nsc" else []
+    hydra_train(tiny_data, tmp_path, name, *sizes)
+    assert saved(tmp_path)["cfg"]["model"]["_name"] == name
+
+
+def test_there_is_one_for_every_preset():
+    presets = {name for name, model in MODEL_REGISTRY.items() if model.__module__.startswith("lwc_fairseq")}
+    assert {path.stem for path in CONFIGS.glob("*.yaml")} == presets - {"lwc_transformer"}  # which is its base
+
+
+def test_sweeps(tiny_data, tmp_path):
+    sizes = [f"++model.{size}" for size in TINY_SIZES["recurrent"]]
+    sweep = ("-m", "model.dropout=0.1,0.3", f"hydra.sweep.dir={tmp_path}")
+    hydra_train(tiny_data, "checkpoints", "deepatt", *sweep, *sizes)
+    found = [torch.load(path)["cfg"]["model"]["dropout"] for path in sorted(tmp_path.rglob("checkpoint_last.pt"))]
+    assert found == [0.1, 0.3]

@@ -1,0 +1,103 @@
+"""The commands of the environment, without waiting for their imports each time.
+
+A command such as `fairseq-train` is a function of an installed package, and for seconds it does nothing but import. So
+one process, which has imported what all of them import, waits for requests and forks for each: the child takes over
+arguments, folder and files of the request, runs the command's function and ends as any Python process does. Nothing is
+computed before the fork, and the modules of the commands, and this plugin, are imported after it.
+"""
+
+import importlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from importlib.metadata import entry_points
+from pathlib import Path
+
+IMPORTED = ("torch", "fairseq.checkpoint_utils", "fairseq.tasks", "fairseq.models", "fairseq.trainer", "sacrebleu")
+EXIT_STATUS_BYTES = 4
+
+
+class FrontDoor:
+    """Starts the waiting process with the first command, in this environment."""
+
+    def __init__(self, environment: dict[str, str]):
+        self.scripts = {script.name for script in entry_points(group="console_scripts")}
+        self.environment = without_test(environment)
+        self.server = None
+
+    def knows(self, command: list[str], environment: dict[str, str]) -> bool:
+        """Whether a command can be run here: a console script, in the environment of the process that waits."""
+        return command[0] in self.scripts and without_test(environment) == self.environment
+
+    def run(self, command: list[str], cwd: Path, stdin: str | None = None) -> subprocess.CompletedProcess:
+        """As subprocess.run, with text captured."""
+        if self.server is None:
+            self._start()
+        with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            given.write((stdin or "").encode())
+            given.seek(0)
+            request = json.dumps({"command": command, "cwd": str(cwd)}).encode()
+            socket.send_fds(self.here, [request], [given.fileno(), out.fileno(), err.fileno()])
+            status = self.here.recv(EXIT_STATUS_BYTES)
+            if not status:
+                raise RuntimeError(f"the process that runs commands has ended at: {command}")
+            out.seek(0)
+            err.seek(0)
+            code = int.from_bytes(status, "little", signed=True)
+            return subprocess.CompletedProcess(command, code, out.read().decode(), err.read().decode())
+
+    def _start(self) -> None:
+        self.here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        command = [sys.executable, __file__, str(there.fileno())]
+        files = {"pass_fds": [there.fileno()], "stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
+        self.server = subprocess.Popen(command, env=self.environment, **files)
+        there.close()
+
+    def close(self) -> None:
+        if self.server is not None:
+            self.here.close()
+            self.server.wait()
+
+
+def without_test(environment: dict[str, str]) -> dict[str, str]:
+    """An environment without the variable in which pytest names the test."""
+    return {name: value for name, value in environment.items() if name != "PYTEST_CURRENT_TEST"}
+
+
+def serve(requests: socket.socket) -> list[str]:
+    """Answer requests with exit statuses until there are none; in a child, return with the command that it is."""
+    while True:
+        message, files, _, _ = socket.recv_fds(requests, 2**20, 3)
+        if not message:
+            sys.exit()
+        request = json.loads(message)
+        child = os.fork()
+        if child == 0:
+            requests.close()
+            for number, file in enumerate(files):
+                os.dup2(file, number)
+                os.close(file)
+            os.chdir(request["cwd"])
+            return request["command"]
+        for file in files:
+            os.close(file)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        requests.send(code.to_bytes(EXIT_STATUS_BYTES, "little", signed=True))
+
+
+def main() -> None:
+    for module in IMPORTED:
+        importlib.import_module(module)
+    name, *arguments = serve(socket.socket(fileno=int(sys.argv[1])))
+    folder = Path(sys.executable).parent
+    sys.argv = [str(folder / name), *arguments]
+    sys.path[0] = str(folder)  # as for a script there
+    (script,) = entry_points(group="console_scripts", name=name)
+    sys.exit(script.load()())
+
+
+if __name__ == "__main__":
+    main()
