@@ -11,7 +11,6 @@ from fairseq_cli import generate
 from systems import USER_DIR, System
 from training import Training
 
-
 ROUNDING = 1e-4
 TIE = 1e-5
 """Of scores, in nats a token; first weights make many translations all but equally likely."""
