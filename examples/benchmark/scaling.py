@@ -33,10 +33,10 @@ DEPTH = {  # the same over depth
 }
 UNITS = {
     "length": "source words of a sentence",
-    "batch": "source plus target tokens of an update (50 times the sentences of a translated batch)",
+    "batch": "tokens of an update, both sides (50 × sentences translated)",
     "beam": "beam",
     "types": "types",
-    "depth": "layers (fairseq's transformer: half as many on each side; lstm: always the same)",
+    "depth": "layers (of fairseq's transformer: of both sides together)",
 }
 
 
