@@ -112,21 +112,15 @@ class ConcatTranslationTask(TranslationTask):
                 "--retain-iter-history is for models that refine their translations; these keep none: leave it out"
             )
         alignment = getattr(args, "print_alignment", None)
-        if getattr(args, "replace_unk", None) is not None and not alignment and seq_gen_cls is None:
+        if getattr(args, "replace_unk", None) is not None and not alignment:
             # each unknown word is replaced by what the word that it is aligned to stands for
-            alignment, seq_gen_cls = "hard", SequenceGeneratorWithAlignment
-            extra_gen_cls_kwargs = {**(extra_gen_cls_kwargs or {}), "print_alignment": alignment}
+            alignment = "hard"
             for model in models:
                 model.decoder.need_attn = True
-        if seq_gen_cls is None and self.cfg.gnmt_length_penalty:
-            if getattr(args, "unnormalized", False):
-                raise UserError("--gnmt-length-penalty and --unnormalized exclude each other: leave one out")
-            seq_gen_cls = StockGNMTSequenceGenerator if self.cfg.stock_search else GNMTSequenceGenerator
+        if seq_gen_cls is None:
+            seq_gen_cls = self._generator_class(args, alignment)
             if alignment:
-                seq_gen_cls = GNMTSequenceGeneratorWithAlignment
                 extra_gen_cls_kwargs = {**(extra_gen_cls_kwargs or {}), "print_alignment": alignment}
-        elif seq_gen_cls is None and not alignment and not self.cfg.stock_search:
-            seq_gen_cls = QuickSequenceGenerator
         build = super().build_generator
         generator = build(models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
         if self.cfg.agreement_path is None:
@@ -136,12 +130,28 @@ class ConcatTranslationTask(TranslationTask):
             generator, build(reverse_models, args, seq_gen_cls), reverse_models, self.target_dictionary
         )
 
+    def _generator_class(self, args, alignment: str | None) -> type[SequenceGenerator]:
+        if self.cfg.gnmt_length_penalty:
+            if getattr(args, "unnormalized", False):
+                raise UserError("--gnmt-length-penalty and --unnormalized exclude each other: leave one out")
+            if alignment:
+                return GNMTSequenceGeneratorWithAlignment
+            return StockGNMTSequenceGenerator if self.cfg.stock_search else GNMTSequenceGenerator
+        if alignment:
+            return SequenceGeneratorWithAlignment
+        return SequenceGenerator if self.cfg.stock_search else QuickSequenceGenerator
+
     def _load_reverse_models(self, args, like: BaseFairseqModel) -> list[BaseFairseqModel]:
-        others = ("print_alignment", "score_reference", "lm_path")
-        if self.cfg.reverse_target or self.cfg.gnmt_length_penalty or any(getattr(args, o, None) for o in others):
+        others = [getattr(args, name, None) for name in ("print_alignment", "score_reference", "lm_path")]
+        others += [
+            self.cfg.reverse_target,
+            self.cfg.gnmt_length_penalty,
+            getattr(args, "replace_unk", None) is not None,
+        ]
+        if any(others):
             raise UserError(
                 "--agreement-path goes with none of --reverse-target, --gnmt-length-penalty, --print-alignment, "
-                "--score-reference and --lm-path: leave those out (--path names left-to-right models)"
+                "--replace-unk, --score-reference and --lm-path: leave those out (--path names left-to-right models)"
             )
         models = []
         for path in split_paths(self.cfg.agreement_path):
@@ -216,10 +226,7 @@ class ConcatTranslationTask(TranslationTask):
 @contextmanager
 def without_attention(decoder: FairseqDecoder) -> Iterator[None]:
     """A decoder that, for a while, does not hand out its attention, so that it can be searched more quickly."""
-    wanted = getattr(decoder, "need_attn", None)
-    if wanted is None:
-        yield
-        return
+    wanted = getattr(decoder, "need_attn", False)
     decoder.need_attn = False
     try:
         yield

@@ -61,6 +61,7 @@ def test_agreement_equals_brute_force(normalize):
         ({"reverse_target": True}, {}),
         ({"gnmt_length_penalty": True}, {}),
         ({}, {"print_alignment": "hard"}),
+        ({}, {"replace_unk": ""}),
         ({}, {"score_reference": True}),
         ({}, {"lm_path": "lm.pt"}),
     ],

@@ -7,6 +7,7 @@ from fairseq.token_generation_constraints import pack_constraints
 
 from conftest import EOS, PAD, make_deepatt, make_dictionary, make_lwc, make_transformer
 from lwc_fairseq.search.beam_search import QuickSearch
+from lwc_fairseq.search.length_penalty import GNMTSequenceGeneratorWithAlignment
 from lwc_fairseq.tasks.concat_translation import (
     ConcatTranslationConfig,
     ConcatTranslationTask,
@@ -102,3 +103,10 @@ def test_validation_with_bleu_searches_quickly_and_leaves_the_model_as_it_was(mo
     sample = {"net_input": {"src_tokens": sources, "src_lengths": torch.tensor([3])}, "target": sources}
     task._inference_with_bleu(task.build_generator([model], Namespace(beam=2)), sample, model)
     assert quick and model.decoder.need_attn == had
+
+
+def test_replacing_unknown_words_keeps_the_length_penalty():
+    model = make_lwc()
+    model.make_generation_fast_(need_attn=False)
+    generator = make_task(gnmt_length_penalty=True).build_generator([model], Namespace(beam=2, replace_unk=""))
+    assert isinstance(generator, GNMTSequenceGeneratorWithAlignment) and model.decoder.need_attn
