@@ -42,18 +42,19 @@ class _FairseqFinder:
             self.fairseq_seen = True
             for patch in GENERAL_PATCHES:
                 patch()
-        patch = PATCHES.get(name)
-        return patch and _spec_with_patch(PathFinder.find_spec(name, path), patch)
+        patches = PATCHES.get(name)
+        return patches and _spec_with_patches(PathFinder.find_spec(name, path), patches)
 
 
-def _spec_with_patch(spec, patch):
+def _spec_with_patches(spec, patches):
     if spec is None:
         return None
     run_module = spec.loader.exec_module
 
     def exec_module(module):
         run_module(module)
-        patch(module)
+        for patch in patches:
+            patch(module)
 
     spec.loader.exec_module = exec_module
     return spec
@@ -345,12 +346,6 @@ def check_precision_of_every_command(module):
     module.import_user_module = import_user_module_after_check
 
 
-def mend_utils(module):
-    """The two mends of ``fairseq/utils.py``."""
-    check_precision_of_every_command(module)
-    replace_unknown_words(module)
-
-
 def run_bf16_on_gpus(module):
     """Do not take ``--bf16`` for a wish for a TPU.
 
@@ -372,10 +367,10 @@ def run_bf16_on_gpus(module):
     module.call_main = call_main_without_tpu
 
 
-def mend_distributed(module):
-    """The two mends of ``fairseq/distributed/utils.py``."""
-    broadcast_configurations(module)
-    run_bf16_on_gpus(module)
+TRANSLATION_MODELS = (
+    "of translation models fairseq-validate gives the perplexity, and fairseq-generate --score-reference the score of "
+    "each reference"
+)
 
 
 def name_missing_dictionary(module):
@@ -390,24 +385,15 @@ def name_missing_dictionary(module):
         try:
             add_from_file(self, f)
         except FileNotFoundError as error:
-            of_one_language = str(error.filename).endswith("/dict.txt")
-            raise UserError(
-                f"dictionary not found: {error.filename}. "
-                + (
-                    f"It is part of the data of a language model; {TRANSLATION_MODELS}"
-                    if of_one_language
-                    else "Give the folder that fairseq-preprocess wrote (its --destdir) and the language pair that it "
-                    "was made for (-s, -t)"
-                )
-            ) from error
+            hint = (
+                "Give the folder that fairseq-preprocess wrote (its --destdir) and the language pair that it was made "
+                "for (-s, -t)"
+            )
+            if str(error.filename).endswith("/dict.txt"):
+                hint = f"It is part of the data of a language model; {TRANSLATION_MODELS}"
+            raise UserError(f"dictionary not found: {error.filename}. {hint}") from error
 
     module.Dictionary.add_from_file = add_from_named_file
-
-
-TRANSLATION_MODELS = (
-    "of translation models fairseq-validate gives the perplexity, and fairseq-generate --score-reference the score of "
-    "each reference"
-)
 
 
 def refuse_scores_of_a_language_model(module):
@@ -435,12 +421,6 @@ def count_primary_data_once(module):
         return load_langpair_dataset(*args, upsample_primary=max(1, upsample_primary), **kwargs)
 
     module.load_langpair_dataset = load_with_primary_data
-
-
-def mend_translation(module):
-    """The two mends of ``fairseq/tasks/translation.py``."""
-    refuse_scores_of_a_language_model(module)
-    count_primary_data_once(module)
 
 
 def name_unreadable_checkpoint(module):
@@ -583,17 +563,17 @@ GENERAL_PATCHES = (
     silence_deprecations,
 )
 PATCHES = {
-    "fairseq.checkpoint_utils": name_unreadable_checkpoint,
-    "fairseq.data.dictionary": name_missing_dictionary,
-    "fairseq.data.iterators": stop_reading_ahead_at_exit,
-    "fairseq.distributed.utils": mend_distributed,
-    "fairseq.file_io": copy_whole_files,
-    "fairseq.models.fairseq_model": name_misfit_checkpoint,
-    "fairseq.modules.transformer_layer": drop_fused_kernel,
-    "fairseq.ngram_repeat_block": block_repeated_ngrams,
-    "fairseq.tasks.fairseq_task": name_invalid_size,
-    "fairseq.tasks.translation": mend_translation,
-    "fairseq.trainer": keep_user_errors,
-    "fairseq.utils": mend_utils,
-    "fairseq_cli.generate": generate_one_shard,
+    "fairseq.checkpoint_utils": (name_unreadable_checkpoint,),
+    "fairseq.data.dictionary": (name_missing_dictionary,),
+    "fairseq.data.iterators": (stop_reading_ahead_at_exit,),
+    "fairseq.distributed.utils": (broadcast_configurations, run_bf16_on_gpus),
+    "fairseq.file_io": (copy_whole_files,),
+    "fairseq.models.fairseq_model": (name_misfit_checkpoint,),
+    "fairseq.modules.transformer_layer": (drop_fused_kernel,),
+    "fairseq.ngram_repeat_block": (block_repeated_ngrams,),
+    "fairseq.tasks.fairseq_task": (name_invalid_size,),
+    "fairseq.tasks.translation": (refuse_scores_of_a_language_model, count_primary_data_once),
+    "fairseq.trainer": (keep_user_errors,),
+    "fairseq.utils": (check_precision_of_every_command, replace_unknown_words),
+    "fairseq_cli.generate": (generate_one_shard,),
 }

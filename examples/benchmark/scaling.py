@@ -54,7 +54,7 @@ def main() -> None:
     args, more = parser.parse_known_args()
     if args.over == "depth" and args.family not in DEPTH:
         parser.error(f"--over depth is for --family {' or '.join(DEPTH)}: {args.family} has one depth")
-    flags, values = {**OVER, "depth": DEPTH.get(args.family)}[args.over]
+    flags, values = DEPTH[args.family] if args.over == "depth" else OVER[args.over]
     values = args.values or values
     command = [sys.executable, str(Path(__file__).with_name("benchmark.py")), "--family", args.family]
     found = {}

@@ -6,10 +6,12 @@ from typing import Any
 
 import torch
 from fairseq.dataclass import FairseqDataclass
-from fairseq.optim import FairseqOptimizer, register_optimizer
+from fairseq.optim import register_optimizer
 from omegaconf import II
 
 from lwc_fairseq_compat import UserError
+
+from .torch_optimizer import TorchOptimizer
 
 
 @dataclass
@@ -25,7 +27,7 @@ class FusedAdamConfig(FairseqDataclass):
 
 
 @register_optimizer("fused_adam", dataclass=FusedAdamConfig)
-class FusedAdam(FairseqOptimizer):
+class FusedAdam(TorchOptimizer):
     """θ ← θ - lr · m̂ / (√v̂ + ε),  m̂ = m / (1 - β₁ᵗ),  v̂ = v / (1 - β₂ᵗ).
 
     Kingma and Ba, *Adam: A Method for Stochastic Optimization* (ICLR 2015), algorithm 1, with the weight decay of
@@ -40,16 +42,10 @@ class FusedAdam(FairseqOptimizer):
         self._optimizer = torch.optim.AdamW(params, fused=True, **self.optimizer_config)
 
     @property
-    def supports_flat_params(self) -> bool:
-        """Each element is updated by itself, so --fp16 may flatten parameters into one."""
-        return True
-
-    @property
     def optimizer_config(self) -> dict:
         """torch's arguments; fairseq takes the learning rate from here when it resumes."""
-        lr = self.cfg.lr
         return {
-            "lr": lr if isinstance(lr, float) else lr[0],
+            "lr": self.first_lr,
             "betas": parse_betas(self.cfg.adam_betas),
             "eps": self.cfg.adam_eps,
             "weight_decay": self.cfg.weight_decay,

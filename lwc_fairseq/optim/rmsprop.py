@@ -4,8 +4,10 @@ from dataclasses import dataclass, field
 
 import torch
 from fairseq.dataclass import FairseqDataclass
-from fairseq.optim import FairseqOptimizer, register_optimizer
+from fairseq.optim import register_optimizer
 from omegaconf import II
+
+from .torch_optimizer import TorchOptimizer
 
 
 @dataclass
@@ -20,7 +22,7 @@ class RMSpropConfig(FairseqDataclass):
 
 
 @register_optimizer("rmsprop", dataclass=RMSpropConfig)
-class RMSprop(FairseqOptimizer):
+class RMSprop(TorchOptimizer):
     """v ← ρ v + (1 - ρ) g²,  θ ← θ - lr · g / (√v + ε)."""
 
     def __init__(self, cfg: RMSpropConfig, params):
@@ -28,16 +30,10 @@ class RMSprop(FairseqOptimizer):
         self._optimizer = torch.optim.RMSprop(params, **self.optimizer_config)
 
     @property
-    def supports_flat_params(self) -> bool:
-        """Each element is updated by itself, so --fp16 may flatten parameters into one."""
-        return True
-
-    @property
     def optimizer_config(self) -> dict:
         """torch's arguments; fairseq takes the learning rate from here when it resumes."""
-        lr = self.cfg.lr
         return {
-            "lr": lr if isinstance(lr, float) else lr[0],
+            "lr": self.first_lr,
             "alpha": self.cfg.rmsprop_rho,
             "eps": self.cfg.rmsprop_eps,
             "momentum": self.cfg.rmsprop_momentum,
