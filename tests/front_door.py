@@ -6,6 +6,7 @@ arguments, folder and files of the request, runs the command's function and ends
 computed before the fork, and the modules of the commands, and this plugin, are imported after it.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -17,6 +18,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 IMPORTED = ("torch", "fairseq.checkpoint_utils", "fairseq.tasks", "fairseq.models", "fairseq.trainer", "sacrebleu")
+IMPORTED += ("torch._dynamo",)  # by the first optimizer that is made
 EXIT_STATUS_BYTES = 4
 
 
@@ -91,6 +93,7 @@ def serve(requests: socket.socket) -> list[str]:
 def main() -> None:
     for module in IMPORTED:
         importlib.import_module(module)
+    gc.freeze()  # a child has no garbage among these to look for
     name, *arguments = serve(socket.socket(fileno=int(sys.argv[1])))
     folder = Path(sys.executable).parent
     sys.argv = [str(folder / name), *arguments]

@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 
 import lwc_fairseq
 
-from ..modules.mixed_attention import varlen_attn
+from ..modules.mixed_attention import flash_kernel
 
 FAIRSEQ = "0.12.2"
 PIP = shlex.join([sys.executable, "-m", "pip", "install"])
@@ -124,7 +124,7 @@ def of_commands() -> Finding:
 
 
 def of_cuda() -> list[Finding]:
-    flash = "flash kernel for packed batches, used in half precision" if varlen_attn else "without a flash kernel"
+    flash = "flash kernel for packed batches, used in half precision" if flash_kernel() else "without a flash kernel"
     has_driver = shutil.which("nvidia-smi") is not None
     if torch.version.cuda is None:
         mend = f"{PIP} --force-reinstall torch" if has_driver and torch.version.hip is None else None

@@ -13,6 +13,7 @@ layout of the same rule: :class:`PaddedAttention` and :class:`FlashAttention` fo
 :class:`StepAttention` for decoding step by step.
 """
 
+import functools
 import inspect
 from collections.abc import Callable
 
@@ -21,13 +22,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..data.packing import Packing, pad_rows
-
-try:
-    from torch.nn.attention.varlen import varlen_attn
-except ImportError:
-    varlen_attn = None
-if varlen_attn is not None and "window_size" not in inspect.signature(varlen_attn).parameters:
-    varlen_attn = None  # its first release, with another signature; there, as before it, the mask path serves
 
 Attend = Callable[[Tensor], Tensor]
 """Queries, keys and values (..., 3, H, d/H) to contexts (..., H, d/H)."""
@@ -80,6 +74,20 @@ def mixed_attention_mask(source_lengths: Tensor, length: int) -> Tensor:
     return causal | (index < source_lengths[:, None, None])
 
 
+@functools.cache
+def flash_kernel() -> Callable | None:
+    """PyTorch's variable-length flash attention, or None where it has none that can be told a window.
+
+    It is imported where it is used: the import takes a second, which each command would wait for, on a CPU too.
+    """
+    try:
+        from torch.nn.attention.varlen import varlen_attn
+    except ImportError:
+        return None
+    # its first release had another signature; there, as before it, the mask path serves
+    return varlen_attn if "window_size" in inspect.signature(varlen_attn).parameters else None
+
+
 def attend_packed(packing: Packing, qkv_like: Tensor, dropout: float) -> Attend:
     """The quickest way to attend within the packed stream, for tensors of this device and precision.
 
@@ -88,7 +96,7 @@ def attend_packed(packing: Packing, qkv_like: Tensor, dropout: float) -> Attend:
         dropout: probability with which an attention weight is dropped; the flash kernel has none, so it takes 0.
     """
     half = qkv_like.dtype in (torch.float16, torch.bfloat16) or torch.is_autocast_enabled(qkv_like.device.type)
-    if varlen_attn is not None and qkv_like.is_cuda and half and dropout == 0:
+    if qkv_like.is_cuda and half and dropout == 0 and flash_kernel() is not None:
         return FlashAttention(packing)
     return PaddedAttention(packing, mixed_attention_mask(packing.source_lengths, packing.length), dropout)
 
@@ -144,7 +152,7 @@ class FlashAttention:
     def _attend(qkv: Tensor, offsets: Tensor, length: int, causal: bool) -> Tensor:
         query, key, value = qkv.unbind(1)
         window = (-1, 0) if causal else (-1, -1)
-        return varlen_attn(query, key, value, offsets, offsets, length, length, window_size=window)
+        return flash_kernel()(query, key, value, offsets, offsets, length, length, window_size=window)
 
 
 class StepAttention:

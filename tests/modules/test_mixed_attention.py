@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from conftest import PAD, random_batch
+from conftest import PAD, random_batch, run
 from lwc_fairseq.data.packing import pack
 from lwc_fairseq.modules import mixed_attention
 from lwc_fairseq.modules.mixed_attention import (
@@ -73,12 +73,17 @@ def test_flash_attention_composes_eq_3_from_variable_length_calls(monkeypatch):
             out[start:end] = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal).transpose(0, 1)
         return out
 
-    monkeypatch.setattr(mixed_attention, "varlen_attn", varlen_by_loops)
+    monkeypatch.setattr(mixed_attention, "flash_kernel", lambda: varlen_by_loops)
     qkv = torch.randn(16, 3, 2, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     assert torch.allclose(FlashAttention(packed())(qkv), attention_by_loops(qkv, LENGTHS), atol=1e-12)
     src, _ = random_batch(LENGTHS)
     sources, alone = pack(src, src[:, :0], PAD), qkv[:9]
     assert torch.allclose(FlashAttention(sources)(alone), padded(sources)(alone), atol=1e-12)
+
+
+def test_no_command_waits_for_the_import_of_the_flash_kernel():
+    program = "import sys, lwc_fairseq; sys.exit('torch.nn.attention.varlen' in sys.modules)"
+    assert run("python", "-c", program).returncode == 0
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
