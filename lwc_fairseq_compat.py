@@ -367,6 +367,111 @@ def run_bf16_on_gpus(module):
     module.call_main = call_main_without_tpu
 
 
+# ---------------------------------------------------------------- several processes
+
+
+def count_devices_before_starting(module):
+    """Say how several processes start where there are too few GPUs for them.
+
+    Mends: ``fairseq/distributed/utils.py::_infer_single_node_init``, which fails an assertion. Needed: always.
+    """
+    infer_single_node_init = module._infer_single_node_init
+
+    @functools.wraps(infer_single_node_init)
+    def infer_single_node_init_with_devices(cfg):
+        import torch
+
+        wanted, found = cfg.distributed_world_size, torch.cuda.device_count()
+        if wanted > found:
+            raise UserError(
+                f"--distributed-world-size {wanted} starts a process for each GPU, and there are {found}: lower it; or "
+                f"start the processes by `torchrun --nproc_per_node {wanted} --no-python` before the command, which "
+                "works on a CPU too (there with --cpu)"
+            )
+        infer_single_node_init(cfg)
+
+    module._infer_single_node_init = infer_single_node_init_with_devices
+
+
+def connect_cpus(module):
+    """Let processes with ``--cpu`` talk to each other without further flags.
+
+    Why: the default, NCCL, connects GPUs alone.
+    Mends: ``fairseq/distributed/utils.py::distributed_init``. Needed: always.
+    """
+    distributed_init = module.distributed_init
+
+    @functools.wraps(distributed_init)
+    def distributed_init_with_backend(cfg):
+        if cfg.common.cpu and cfg.distributed_training.distributed_backend == "nccl":
+            cfg.distributed_training.distributed_backend = "gloo"
+        return distributed_init(cfg)
+
+    module.distributed_init = distributed_init_with_backend
+
+
+def refuse_backends_of_fairscale(module):
+    """Say at once that ``--ddp-backend fully_sharded`` and ``slowmo`` need a package that is not there.
+
+    Mends: ``fairseq/distributed/utils.py::call_main``; fairseq finds out later, with a traceback. Needed: always.
+    """
+    import importlib.util
+
+    call_main = module.call_main
+
+    @functools.wraps(call_main)
+    def call_main_with_known_backend(cfg, main, **kwargs):
+        backend = cfg.distributed_training.ddp_backend
+        if backend in ("fully_sharded", "slowmo") and importlib.util.find_spec("fairscale") is None:
+            raise UserError(
+                f"--ddp-backend {backend} needs fairscale, which is archived and with which these models were never "
+                "tried: use pytorch_ddp or legacy_ddp"
+            )
+        call_main(cfg, main, **kwargs)
+
+    module.call_main = call_main_with_known_backend
+
+
+def wrap_models_on_cpus(module):
+    """Let ``--ddp-backend pytorch_ddp``, the default, wrap a model on a CPU.
+
+    Why: fairseq tells it a device, which PyTorch refuses for a CPU.
+    Mends: ``fairseq/models/distributed_fairseq_model.py``. Needed: always.
+    """
+    distribute = module.DistributedDataParallel
+
+    def distribute_without_device(module, device_ids, output_device, **settings):
+        if not any(parameter.is_cuda for parameter in module.parameters()):
+            device_ids = output_device = None
+        return distribute(module, device_ids=device_ids, output_device=output_device, **settings)
+
+    module.DistributedDataParallel = distribute_without_device
+
+
+def resume_with_other_number_of_processes(module):
+    """Go on in the middle of an epoch after the batches that were read, however many processes read them.
+
+    Why: the position that is saved counts the batches of one process. With another number of processes, training
+    would leave batches out or repeat them. Where the new number does not divide what was read, the few batches of
+    the last round are repeated.
+    Mends: ``fairseq/data/iterators.py::EpochBatchIterator``. Needed: always.
+    """
+    iterator = module.EpochBatchIterator
+    state_dict, load_state_dict = iterator.state_dict, iterator.load_state_dict
+
+    @functools.wraps(state_dict)
+    def state_dict_with_shards(self):
+        return {**state_dict(self), "num_shards": self.num_shards}
+
+    @functools.wraps(load_state_dict)
+    def load_state_dict_of_shards(self, state):
+        shards = state.get("num_shards", self.num_shards)  # checkpoints of plain fairseq do not say
+        position = state.get("iterations_in_epoch", 0) * shards // self.num_shards
+        load_state_dict(self, {**state, "iterations_in_epoch": position})
+
+    iterator.state_dict, iterator.load_state_dict = state_dict_with_shards, load_state_dict_of_shards
+
+
 TRANSLATION_MODELS = (
     "of translation models fairseq-validate gives the perplexity, and fairseq-generate --score-reference the score of "
     "each reference"
@@ -565,9 +670,16 @@ GENERAL_PATCHES = (
 PATCHES = {
     "fairseq.checkpoint_utils": (name_unreadable_checkpoint,),
     "fairseq.data.dictionary": (name_missing_dictionary,),
-    "fairseq.data.iterators": (stop_reading_ahead_at_exit,),
-    "fairseq.distributed.utils": (broadcast_configurations, run_bf16_on_gpus),
+    "fairseq.data.iterators": (stop_reading_ahead_at_exit, resume_with_other_number_of_processes),
+    "fairseq.distributed.utils": (
+        broadcast_configurations,
+        run_bf16_on_gpus,
+        refuse_backends_of_fairscale,
+        count_devices_before_starting,
+        connect_cpus,
+    ),
     "fairseq.file_io": (copy_whole_files,),
+    "fairseq.models.distributed_fairseq_model": (wrap_models_on_cpus,),
     "fairseq.models.fairseq_model": (name_misfit_checkpoint,),
     "fairseq.modules.transformer_layer": (drop_fused_kernel,),
     "fairseq.ngram_repeat_block": (block_repeated_ngrams,),

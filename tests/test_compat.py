@@ -60,9 +60,8 @@ def test_stock_hydra_train_validate_interactive_and_score(tiny_data, tmp_path):
 
 def test_two_processes_train_and_resume_the_stock_transformer(tiny_data, tmp_path):
     train = (
-        *("torchrun", "--nproc_per_node", "2", "--master_port", "29517", "--no-python", "fairseq-train", tiny_data),
-        *("--arch", "transformer", *STOCK["transformer"], *TINY_TRAINING, "--distributed-backend", "gloo"),
-        *("--ddp-backend", "legacy_ddp", "--save-dir", tmp_path),  # fairseq's default asks for GPUs
+        *("torchrun", "--standalone", "--nproc_per_node", "2", "--no-python", "fairseq-train", tiny_data),
+        *("--arch", "transformer", *STOCK["transformer"], *TINY_TRAINING, "--save-dir", tmp_path),
     )
     run(*train, "--max-update", "2", OMP_NUM_THREADS="1")
     resumed = run(*train, "--max-update", "4", OMP_NUM_THREADS="1")

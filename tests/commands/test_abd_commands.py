@@ -92,9 +92,9 @@ def test_ensemble_with_another_model(tiny_data, abd, left_to_right):
 
 def test_two_processes_validate_with_bleu_and_interactive_translates(tiny_data, tmp_path):
     run(
-        *("torchrun", "--nproc_per_node", "2", "--master_port", "29519", "--no-python", "fairseq-train", tiny_data),
+        *("torchrun", "--standalone", "--nproc_per_node", "2", "--no-python", "fairseq-train", tiny_data),
         *(*CONCAT, "--arch", "abd", *SIZES, *TINY_TRAINING, *BIDIRECTIONAL, "--max-update", "2", "--eval-bleu"),
-        *("--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp", "--save-dir", tmp_path),
+        *("--save-dir", tmp_path),
         OMP_NUM_THREADS="1",
     )
     checkpoint = tmp_path / "checkpoint_last.pt"

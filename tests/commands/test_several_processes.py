@@ -1,0 +1,134 @@
+"""Training in several processes, on a CPU: the same commands as on several GPUs and machines."""
+
+import json
+import re
+import shlex
+from textwrap import dedent
+
+import pytest
+import torch
+
+from conftest import ROOT, TINY_LWC, TINY_TRAINING, run
+
+RECURRENT = ("--embed-dim", "12", "--hidden-dim", "16", "--init-std", "0.3")
+FAMILIES = {
+    "lwc": TINY_LWC[2:],
+    "deepatt": ("--arch", "deepatt", "--attention-layers", "2", *RECURRENT),
+    "abd": ("--arch", "abd", *RECURRENT, "--criterion", "bidirectional_cross_entropy"),
+}
+TWO = ("torchrun", "--standalone", "--nproc_per_node", "2", "--no-python")
+
+
+def training(data, out, *flags, family: str = "lwc") -> list[str]:
+    """A command whose updates do not depend on chance."""
+    task = ("--user-dir", "lwc_fairseq", "--task", "concat_translation", "--dropout", "0", "--log-interval", "1")
+    order = ("--max-tokens", "9999", "--required-batch-size-multiple", "1", "--log-format", "json")
+    command = ("fairseq-train", data, *task, *TINY_TRAINING, *order, *FAMILIES[family], "--dropout", "0")
+    return [str(part) for part in (*command, "--save-dir", out, *flags)]
+
+
+def train(*command):
+    return run(*command, OMP_NUM_THREADS="1")
+
+
+def losses(done) -> list[float]:
+    """The training loss of each update, in the order of the log."""
+    found = re.findall(r"train_inner \| (\{.*\})", done.stdout + done.stderr)
+    return [float(json.loads(line)["loss"]) for line in found]
+
+
+def weights(folder) -> dict[str, torch.Tensor]:
+    return torch.load(folder / "checkpoint_last.pt")["model"]
+
+
+def assert_close(one: dict, other: dict) -> None:
+    torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("backend", ["pytorch_ddp", "legacy_ddp"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_two_processes_are_one_with_the_doubled_batch(tiny_data, tmp_path, family, backend):
+    """200 pairs: an epoch is one update, of 200 pairs in one process or of 100 in each of two."""
+    updates = ("--max-update", "3", "--ddp-backend", backend)
+    one = train(*training(tiny_data, tmp_path / "one", *updates, "--batch-size", "200", family=family))
+    two = train(*TWO, *training(tiny_data, tmp_path / "two", *updates, "--batch-size", "100", family=family))
+    assert len(losses(one)) == 3 and losses(two) == pytest.approx(losses(one), abs=2e-3)
+    assert_close(weights(tmp_path / "two"), weights(tmp_path / "one"))
+
+
+@pytest.mark.parametrize("first, second", [(1, 2), (2, 1)])
+def test_resumes_in_an_epoch_with_another_number_of_processes(tiny_data, tmp_path, first, second):
+    """Ten batches of 20: five updates of two, by two processes or by one with --update-freq 2."""
+    start = {1: ("--update-freq", "2"), 2: ()}
+
+    def go_on(processes, out, updates):
+        flags = ("--batch-size", "20", "--max-update", updates, *start[processes])
+        return train(*(TWO if processes == 2 else ()), *training(tiny_data, out, *flags))
+
+    undisturbed = go_on(first, tmp_path / "undisturbed", 4)
+    go_on(first, tmp_path / "resumed", 2)
+    resumed = go_on(second, tmp_path / "resumed", 4)
+    assert losses(resumed) == pytest.approx(losses(undisturbed)[2:], abs=2e-3)
+    assert_close(weights(tmp_path / "resumed"), weights(tmp_path / "undisturbed"))
+
+
+def test_slurm_starts_the_processes(tiny_data, tmp_path):
+    """As srun does with two tasks; a stand-in for `scontrol` names the only host."""
+    scontrol = tmp_path / "scontrol"
+    scontrol.write_text("#!/bin/sh\necho localhost\n")
+    scontrol.chmod(0o755)
+    flags = ("--distributed-world-size", "2", "--distributed-port", free_port(), "--batch-size", "100")
+    command = shlex.join(training(tiny_data, tmp_path / "two", "--max-update", "2", *map(str, flags)))
+    job = dedent(f"""
+        export PATH={tmp_path}:$PATH SLURM_JOB_NODELIST=localhost SLURM_NNODES=1 SLURM_NTASKS=2
+        export SLURM_NTASKS_PER_NODE=2 OMP_NUM_THREADS=1
+        SLURM_PROCID=1 SLURM_LOCALID=1 {command} & SLURM_PROCID=0 SLURM_LOCALID=0 {command} && wait $!
+    """)
+    two = run("bash", "-c", job)
+    one = train(*training(tiny_data, tmp_path / "one", "--max-update", "2", "--batch-size", "200"))
+    assert losses(two) == pytest.approx(losses(one), abs=2e-3)
+    assert_close(weights(tmp_path / "two"), weights(tmp_path / "one"))
+
+
+def free_port() -> int:
+    import socket
+
+    with socket.socket() as listener:
+        listener.bind(("localhost", 0))
+        return listener.getsockname()[1]
+
+
+def test_processes_that_fairseq_spawns_know_the_plugin(tiny_data, tmp_path):
+    """As on a machine with two GPUs, which PyTorch is made to count here."""
+    script = tmp_path / "train_on_two.py"
+    script.write_text(
+        dedent("""
+            import torch
+            from fairseq_cli.train import cli_main
+
+            torch.cuda.device_count = lambda: 2
+            if __name__ == "__main__":
+                cli_main()
+        """)
+    )
+    user_dir = ("--user-dir", ROOT / "lwc_fairseq", "--distributed-world-size", "2")
+    _, *arguments = training(tiny_data, tmp_path / "out", *user_dir, "--max-update", "2", "--batch-size", "100")
+    done = run("python", script, *map(str, arguments), cwd=tmp_path, OMP_NUM_THREADS="1")
+    assert len(losses(done)) == 2 and (tmp_path / "out" / "checkpoint_last.pt").exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (
+            ("--distributed-world-size", "2"),
+            "--distributed-world-size 2 starts a process for each GPU, and there are 0",
+        ),
+        (("--ddp-backend", "fully_sharded"), "--ddp-backend fully_sharded needs fairscale"),
+        (("--ddp-backend", "slowmo"), "--ddp-backend slowmo needs fairscale"),
+    ],
+)
+def test_refuses_what_cannot_start(tiny_data, tmp_path, flags, message):
+    done = run(*training(tiny_data, tmp_path / "out", *flags), check=False)
+    assert done.returncode and f"error: {message}" in done.stderr.splitlines()[-1]
+    assert not (tmp_path / "out").exists()
