@@ -290,6 +290,43 @@ def stop_reading_ahead_at_exit(module):
                     reader._queue.get(timeout=0.01)
 
 
+# ---------------------------------------------------------------- finding the plugin
+
+
+def import_plugins_by_name(module):
+    """Let ``--user-dir lwc_fairseq`` mean the installed package where there is no such folder, and let a plugin that
+    is imported already be named by any path.
+
+    Why: fairseq looks beside itself, which does not find an editable installation, and takes another spelling of the
+    path of an imported package for another package of the same name.
+    Mends: ``fairseq/utils.py::import_user_module``. Needed: always.
+    """
+    import argparse
+    import importlib.util
+    import os
+
+    import_user_module = module.import_user_module
+
+    def plugin_folder(user_dir):
+        name = os.path.basename(os.path.normpath(user_dir))
+        if os.path.exists(user_dir):
+            inner = os.path.join(user_dir, name)
+            if os.path.exists(os.path.join(inner, "__init__.py")):
+                raise UserError(f"--user-dir {user_dir} holds the package, but is not the package: give {inner}")
+            imported = getattr(sys.modules.get(name), "__path__", [])
+            return next((folder for folder in imported if os.path.samefile(folder, user_dir)), user_dir)
+        spec = importlib.util.find_spec(name) if name == user_dir and name.isidentifier() else None
+        return next(iter((spec and spec.submodule_search_locations) or []), user_dir)
+
+    @functools.wraps(import_user_module)
+    def import_user_module_by_name(common):
+        user_dir = getattr(common, "user_dir", None)
+        if user_dir is not None:
+            import_user_module(argparse.Namespace(user_dir=plugin_folder(user_dir)))
+
+    module.import_user_module = import_user_module_by_name
+
+
 # ---------------------------------------------------------------- checkpoints
 
 
@@ -686,6 +723,6 @@ PATCHES = {
     "fairseq.tasks.fairseq_task": (name_invalid_size,),
     "fairseq.tasks.translation": (refuse_scores_of_a_language_model, count_primary_data_once),
     "fairseq.trainer": (keep_user_errors,),
-    "fairseq.utils": (check_precision_of_every_command, replace_unknown_words),
+    "fairseq.utils": (import_plugins_by_name, check_precision_of_every_command, replace_unknown_words),
     "fairseq_cli.generate": (generate_one_shard,),
 }
