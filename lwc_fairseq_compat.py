@@ -36,7 +36,7 @@ class _FairseqFinder:
         self.fairseq_seen = False
 
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] not in ("fairseq", "fairseq_cli"):
+        if name.partition(".")[0] != "fairseq":
             return None
         if not self.fairseq_seen:
             self.fairseq_seen = True
@@ -243,23 +243,38 @@ def generate_one_shard(module):
     """Let ``fairseq-generate --num-shards 4 --shard-id 0`` translate a quarter of the batches.
 
     Why: the command reads the size of a distributed job in their place, and translates everything.
-    Mends: ``fairseq_cli/generate.py::_main``. Needed: always.
+    Mends: ``fairseq/options.py::get_generation_parser``, since ``fairseq_cli/generate.py`` may be imported before
+    PyTorch, and with it this module. Needed: always.
     """
-    generate = module._main
+    get_generation_parser = module.get_generation_parser
 
-    @functools.wraps(generate)
-    def generate_shard(cfg, output_file):
-        if cfg.dataset.num_shards > 1:
-            if not 0 <= cfg.dataset.shard_id < cfg.dataset.num_shards:
-                raise UserError(
-                    f"--shard-id {cfg.dataset.shard_id}: with --num-shards {cfg.dataset.num_shards} it must be from 0 "
-                    f"to {cfg.dataset.num_shards - 1}"
-                )
-            cfg.distributed_training.distributed_world_size = cfg.dataset.num_shards
-            cfg.distributed_training.distributed_rank = cfg.dataset.shard_id
-        return generate(cfg, output_file)
+    @functools.wraps(get_generation_parser)
+    def get_generation_parser_with_shards(interactive=False, **settings):
+        parser = get_generation_parser(interactive=interactive, **settings)
+        if not interactive:  # which translates one text
+            parser._option_string_actions["--num-shards"].dest = "distributed_world_size"
+            parser._option_string_actions["--shard-id"].dest = "distributed_rank"
+        return parser
 
-    module._main = generate_shard
+    module.get_generation_parser = get_generation_parser_with_shards
+
+
+def name_missing_shard(module):
+    """Say which shards there are.
+
+    Mends: ``fairseq/data/iterators.py::ShardedIterator``. Needed: always.
+    """
+    init = module.ShardedIterator.__init__
+
+    @functools.wraps(init)
+    def init_of_known_shard(self, iterable, num_shards, shard_id, **settings):
+        if not 0 <= shard_id < num_shards:
+            raise UserError(
+                f"--shard-id {shard_id}: with --num-shards {num_shards} it must be from 0 to {num_shards - 1}"
+            )
+        init(self, iterable, num_shards, shard_id, **settings)
+
+    module.ShardedIterator.__init__ = init_of_known_shard
 
 
 # ---------------------------------------------------------------- shutting down
@@ -707,7 +722,7 @@ GENERAL_PATCHES = (
 PATCHES = {
     "fairseq.checkpoint_utils": (name_unreadable_checkpoint,),
     "fairseq.data.dictionary": (name_missing_dictionary,),
-    "fairseq.data.iterators": (stop_reading_ahead_at_exit, resume_with_other_number_of_processes),
+    "fairseq.data.iterators": (stop_reading_ahead_at_exit, resume_with_other_number_of_processes, name_missing_shard),
     "fairseq.distributed.utils": (
         broadcast_configurations,
         run_bf16_on_gpus,
@@ -720,9 +735,9 @@ PATCHES = {
     "fairseq.models.fairseq_model": (name_misfit_checkpoint,),
     "fairseq.modules.transformer_layer": (drop_fused_kernel,),
     "fairseq.ngram_repeat_block": (block_repeated_ngrams,),
+    "fairseq.options": (generate_one_shard,),
     "fairseq.tasks.fairseq_task": (name_invalid_size,),
     "fairseq.tasks.translation": (refuse_scores_of_a_language_model, count_primary_data_once),
     "fairseq.trainer": (keep_user_errors,),
     "fairseq.utils": (import_plugins_by_name, check_precision_of_every_command, replace_unknown_words),
-    "fairseq_cli.generate": (generate_one_shard,),
 }

@@ -119,9 +119,12 @@ def closed_front_door():
 
 
 def run(*command, check: bool = True, stdin: str | None = None, cwd: Path = ROOT, **environment):
-    """Run a command of the environment that runs the tests; its output is shown when it fails."""
+    """Run a command in the environment in which the tests began; its output is shown when it fails.
+
+    `os.environ` is not read again: what the tests import changes it.
+    """
     command = [str(part) for part in command]
-    environment = {**with_scripts(os.environ), **environment}
+    environment = {**FRONT_DOOR.environment, **environment}
     if FRONT_DOOR.knows(command, environment):
         done = FRONT_DOOR.run(command, cwd, stdin)
     else:

@@ -3,7 +3,8 @@
 A command such as `fairseq-train` is a function of an installed package, and for seconds it does nothing but import. So
 one process, which has imported what all of them import, waits for requests and forks for each: the child takes over
 arguments, folder and files of the request, runs the command's function and ends as any Python process does. Nothing is
-computed before the fork, and the modules of the commands, and this plugin, are imported after it.
+computed before the fork, and the modules of the commands, and this plugin, are imported after it. The order of imports
+is another one: no patch of fairseq may depend on that.
 """
 
 import gc
@@ -27,12 +28,12 @@ class FrontDoor:
 
     def __init__(self, environment: dict[str, str]):
         self.scripts = {script.name for script in entry_points(group="console_scripts")}
-        self.environment = without_test(environment)
+        self.environment = environment
         self.server = None
 
     def knows(self, command: list[str], environment: dict[str, str]) -> bool:
         """Whether a command can be run here: a console script, in the environment of the process that waits."""
-        return command[0] in self.scripts and without_test(environment) == self.environment
+        return command[0] in self.scripts and environment == self.environment
 
     def run(self, command: list[str], cwd: Path, stdin: str | None = None) -> subprocess.CompletedProcess:
         """As subprocess.run, with text captured."""
@@ -62,11 +63,6 @@ class FrontDoor:
         if self.server is not None:
             self.here.close()
             self.server.wait()
-
-
-def without_test(environment: dict[str, str]) -> dict[str, str]:
-    """An environment without the variable in which pytest names the test."""
-    return {name: value for name, value in environment.items() if name != "PYTEST_CURRENT_TEST"}
 
 
 def serve(requests: socket.socket) -> list[str]:

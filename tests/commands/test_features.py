@@ -122,6 +122,14 @@ class TestTraining:
         loaded = [line for line in log.splitlines() if "loaded 200 examples" in line]
         assert any(str(tiny_data) in line for line in loaded) and any(str(two_sets) in line for line in loaded)
 
+    def test_curves_for_tensorboard(self, tiny_data, tmp_path, family):
+        curves = tmp_path / "curves"
+        train(tiny_data, tmp_path, family, "--tensorboard-logdir", curves, "--log-interval", "1", "--max-update", "2")
+        for part, names in (("train_inner", (b"loss", b"wps", b"lr")), ("valid", (b"loss", b"ppl"))):
+            (events,) = (curves / part).iterdir()
+            written = events.read_bytes()
+            assert all(name in written for name in names)
+
 
 @EACH_FAMILY
 @pytest.mark.parametrize("flag", ["--fp16", "--bf16", "--memory-efficient-fp16", "--memory-efficient-bf16", "--amp"])
@@ -222,6 +230,12 @@ class TestGeneration:
         parts = [generate("--batch-size", "2", "--num-shards", "2", "--shard-id", shard) for shard in ("0", "1")]
         assert {**parts[0].texts, **parts[1].texts} == whole.texts
         assert len(parts[0].texts) == len(parts[1].texts) == 10
+
+    def test_a_shard_that_there_is_not(self, tiny_data, checkpoints, family):
+        flags = ("--num-shards", "2", "--shard-id", "2", "--path", checkpoints[family], *TASK, "--cpu")
+        refused = run("fairseq-generate", tiny_data, *flags, check=False)
+        assert refused.returncode
+        assert "--shard-id 2: with --num-shards 2 it must be from 0 to 1" in refused.stderr.splitlines()[-1]
 
     def test_a_history_of_refinement_is_for_other_models(self, tiny_data, checkpoints, family):
         flags = ("--retain-iter-history", "--path", checkpoints[family], *TASK, "--cpu")
