@@ -277,6 +277,42 @@ def name_missing_shard(module):
     module.ShardedIterator.__init__ = init_of_known_shard
 
 
+# ---------------------------------------------------------------- text
+
+
+def read_lines_as_they_are(module):
+    """End a line of training data at a line feed and nowhere else, and read any bytes.
+
+    Why: a carriage return inside a line would end it, and with it the correspondence of source and target; bytes that
+    are not UTF-8 would stop ``fairseq-preprocess`` with a negative seek position. They become U+FFFD.
+    Mends: ``fairseq/file_chunker_utils.py``, whose ``open`` this is. Needed: always.
+    """
+    module.open = functools.partial(open, errors="replace", newline="\n")
+
+
+def read_input_as_it_is(module):
+    """The same for ``fairseq-interactive``, from its standard input or from ``--input``.
+
+    Mends: ``fairseq/options.py::get_interactive_generation_parser``, which that command alone calls; what reads its
+    lines is Python's. Needed: always.
+    """
+    import fileinput
+
+    get_parser = module.get_interactive_generation_parser
+
+    def hook_any_bytes(encoding):
+        return functools.partial(open, encoding=encoding, errors="replace", newline="\n")
+
+    @functools.wraps(get_parser)
+    def get_parser_and_set_input(*args, **kwargs):
+        if hasattr(sys.stdin, "reconfigure"):
+            sys.stdin.reconfigure(encoding="utf-8", errors="replace", newline="\n")
+        fileinput.hook_encoded = hook_any_bytes
+        return get_parser(*args, **kwargs)
+
+    module.get_interactive_generation_parser = get_parser_and_set_input
+
+
 # ---------------------------------------------------------------- shutting down
 
 
@@ -303,6 +339,98 @@ def stop_reading_ahead_at_exit(module):
             for reader in readers:
                 with contextlib.suppress(queue.Empty):
                     reader._queue.get(timeout=0.01)
+
+
+def save_when_terminated(module):
+    """Let training that is told to end (SIGTERM, which schedulers send some time before they kill) save first.
+
+    The checkpoint is written after the update at hand, or, where fairseq is about to validate and save by itself, after
+    the next one; so resuming is exact. The status is 143, which no script takes for success. A second signal ends
+    the process at once. Several processes agree on the update after which all of them stop.
+    Mends: ``fairseq/trainer.py::Trainer``. Needed: always.
+    """
+    import signal
+    import threading
+
+    import torch
+
+    trainer = module.Trainer
+    get_train_iterator, train_step = trainer.get_train_iterator, trainer.train_step
+    signals = []
+
+    def remember(number, _):
+        signals.append(number)
+        signal.signal(number, signal.SIG_DFL)
+
+    def told_to_end():
+        if not torch.distributed.is_initialized():
+            return bool(signals)
+        device = "cuda" if torch.distributed.get_backend() == "nccl" else "cpu"
+        anyone = torch.tensor(len(signals), device=device)
+        torch.distributed.all_reduce(anyone, op=torch.distributed.ReduceOp.MAX)
+        return bool(anyone)
+
+    def fairseq_saves_here(self):
+        updates = self.get_num_updates()
+        intervals = (self.cfg.checkpoint.save_interval_updates, self.cfg.dataset.validate_interval_updates)
+        at_interval = any(interval > 0 and updates % interval == 0 for interval in intervals)
+        is_last = 0 < self.cfg.optimization.max_update <= updates
+        return self._train_iterator.end_of_epoch() or at_interval or is_last
+
+    @functools.wraps(get_train_iterator)
+    def get_train_iterator_and_listen(self, *args, **kwargs):
+        is_main_thread = threading.current_thread() is threading.main_thread()
+        if is_main_thread and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, remember)
+        self._train_iterator = get_train_iterator(self, *args, **kwargs)
+        return self._train_iterator
+
+    @functools.wraps(train_step)
+    def train_step_and_end(self, *args, **kwargs):
+        logging_output = train_step(self, *args, **kwargs)
+        if told_to_end() and not fairseq_saves_here(self):
+            module.checkpoint_utils.save_checkpoint(self.cfg.checkpoint, self, self._train_iterator, None)
+            if torch.distributed.is_initialized():
+                torch.distributed.barrier()  # whoever starts the processes ends all of them after the first
+            module.logger.info(f"terminated after update {self.get_num_updates()}; the same command goes on there")
+            sys.exit(128 + signal.SIGTERM)
+        return logging_output
+
+    trainer.get_train_iterator, trainer.train_step = get_train_iterator_and_listen, train_step_and_end
+
+
+def terminate_spawned_processes(module):
+    """Let a training whose processes fairseq itself has started end as above.
+
+    Why: the process that waits for them would die at the signal, and they with it, in the middle of saving.
+    Mends: ``fairseq/distributed/utils.py::call_main``. Needed: always.
+    """
+    import multiprocessing
+    import signal
+
+    from torch.multiprocessing import ProcessExitedException
+
+    call_main = module.call_main
+
+    def pass_on(*_):
+        for process in multiprocessing.active_children():
+            process.terminate()
+
+    @functools.wraps(call_main)
+    def call_main_and_pass_signals_on(cfg, main, **kwargs):
+        training = cfg.distributed_training
+        module.infer_init_method(training)
+        if training.distributed_init_method is None or training.distributed_no_spawn:
+            return call_main(cfg, main, **kwargs)
+        signal.signal(signal.SIGTERM, pass_on)
+        try:
+            call_main(cfg, main, **kwargs)
+        except ProcessExitedException as error:
+            if error.exit_code != 128 + signal.SIGTERM:
+                raise
+            sys.exit(error.exit_code)
+
+    module.call_main = call_main_and_pass_signals_on
 
 
 # ---------------------------------------------------------------- finding the plugin
@@ -360,7 +488,12 @@ def copy_whole_files(module):
 
     def copy(src_path, dst_path, overwrite=False):
         making = f"{dst_path}.making"
-        shutil.copyfile(src_path, making)
+        try:
+            shutil.copyfile(src_path, making)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.remove(making)
+            raise unwritten_checkpoint(dst_path, error) from error
         os.replace(making, dst_path)
         return True
 
@@ -581,8 +714,9 @@ def count_primary_data_once(module):
 
 
 def name_unreadable_checkpoint(module):
-    """Name the checkpoint that cannot be read, whatever is wrong inside it.
+    """Name the checkpoint that cannot be read, whatever is wrong inside it, and refuse one that has changed.
 
+    Why: PyTorch stores checksums in a checkpoint, but does not compare them when it reads.
     Mends: ``fairseq/checkpoint_utils.py::load_checkpoint_to_cpu``. Needed: always.
     """
     load = module.load_checkpoint_to_cpu
@@ -590,17 +724,102 @@ def name_unreadable_checkpoint(module):
     @functools.wraps(load)
     def load_named_checkpoint_to_cpu(path, *args, **kwargs):
         try:
-            return load(path, *args, **kwargs)
+            check_sums(path)
+            state = load(path, *args, **kwargs)
+            check_contents(state)
         except (FileNotFoundError, MemoryError):
             raise
         except Exception as error:
             reason = (str(error).splitlines() or [""])[0]
             raise UserError(
-                f"cannot read checkpoint {path} ({type(error).__name__}: {reason}): it is truncated, or no checkpoint "
-                "of fairseq. Take another one, such as checkpoint_best.pt or an earlier epoch's"
+                f"cannot read checkpoint {path} ({type(error).__name__}: {reason[:200]}): it is truncated or damaged, "
+                "or no checkpoint of fairseq. Take another one, such as checkpoint_best.pt or an earlier epoch's"
             ) from error
+        return state
 
     module.load_checkpoint_to_cpu = load_named_checkpoint_to_cpu
+
+
+def check_sums(path):
+    """Compare a checkpoint's parts with the checksums in it; checkpoints of PyTorch before 1.6 have none.
+
+    Raises:
+        zipfile.BadZipFile: they differ.
+    """
+    import zipfile
+
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            changed = archive.testzip()
+        if changed is not None:
+            raise zipfile.BadZipFile(f"{changed} is not what was written")
+
+
+def check_contents(state):
+    """Whether what a file holds is a checkpoint of fairseq.
+
+    Raises:
+        TypeError: it is not.
+    """
+    import argparse
+
+    import torch
+    from omegaconf import DictConfig
+
+    if not isinstance(state, dict):
+        raise TypeError(f"it holds a {type(state).__name__}, not a dictionary")
+    weights = state.get("model")
+    tensors = list(weights.values()) if isinstance(weights, dict) else [None]
+    if not all(isinstance(value, torch.Tensor) and not value.is_complex() for value in tensors):
+        raise TypeError("its 'model' is not a dictionary of real tensors")
+    cfg = state.get("cfg")
+    if isinstance(cfg, DictConfig):
+        if not all(isinstance(cfg.get(part), (DictConfig, argparse.Namespace)) for part in ("model", "task")):
+            raise TypeError("its 'cfg' does not describe a model and a task")
+    elif cfg is not None or not isinstance(state.get("args"), argparse.Namespace):
+        raise TypeError("neither its 'cfg' nor its 'args' are options of fairseq")
+    history = state.get("optimizer_history")
+    if not isinstance(history, list) or not all(isinstance(entry, dict) for entry in history):
+        raise TypeError("its 'optimizer_history' is not a list of dictionaries")
+
+
+def write_whole_checkpoints(module):
+    """Say that a checkpoint could not be written, such as onto a full disk, and leave nothing of it behind.
+
+    Why: fairseq writes to a name that ends in ``.tmp``, and tries three times into the same open file; where the first
+    attempt fails halfway and the second does not, what is renamed to a checkpoint cannot be read.
+    Mends: ``fairseq/checkpoint_utils.py::torch_persistent_save``, ``_torch_persistent_save``. Needed: always.
+    """
+    import os
+
+    save = module.torch_persistent_save
+
+    @functools.wraps(save)
+    def save_or_say_why(obj, filename, *args, **kwargs):
+        try:
+            save(obj, filename, *args, **kwargs)
+        except (OSError, RuntimeError) as error:
+            with contextlib.suppress(OSError):
+                os.remove(f"{filename}.tmp")
+            raise unwritten_checkpoint(filename, error) from error
+
+    def save_once(obj, file):
+        module.torch.save(obj, file)
+
+    module.torch_persistent_save, module._torch_persistent_save = save_or_say_why, save_once
+
+
+def unwritten_checkpoint(path, error):
+    """The error that a user sees where a checkpoint could not be written."""
+    import os
+    import shutil
+
+    reason = getattr(error, "strerror", None) or (str(error).splitlines() or [type(error).__name__])[0]
+    free = shutil.disk_usage(os.path.dirname(path) or ".").free // 2**20
+    return UserError(
+        f"cannot write checkpoint {path} ({reason}; {free} MiB are free there). Those written before are whole: make "
+        "room and give the same command again"
+    )
 
 
 def name_misfit_checkpoint(module):
@@ -642,6 +861,44 @@ def keep_user_errors(module):
             raise
 
     module.Trainer.load_checkpoint = load_checkpoint_or_say_why
+
+
+def name_batch_in_trouble(module):
+    """Name the sentences of the batch whose gradients are not finite, and the size of one that is too large.
+
+    Mends: ``fairseq/trainer.py::Trainer``, which says neither. Needed: always.
+    """
+    trainer = module.Trainer
+    train_step, prepare_sample, log_oom = trainer.train_step, trainer._prepare_sample, trainer._log_oom
+
+    @functools.wraps(train_step)
+    def train_step_on_named_batch(self, samples, *args, **kwargs):
+        try:
+            return train_step(self, samples, *args, **kwargs)
+        except FloatingPointError as error:
+            numbers = ", ".join(str(number) for sample in samples if sample for number in sample["id"].tolist())
+            raise UserError(
+                f"update {self.get_num_updates() + 1}: {error}. Its batch is the training sentences {numbers} (from 0, "
+                "in the order of the training set). If they are sound, lower --lr, or set --clip-norm"
+            ) from error
+
+    @functools.wraps(prepare_sample)
+    def prepare_and_remember_sample(self, sample, *args, **kwargs):
+        self._sample_at_hand = sample
+        return prepare_sample(self, sample, *args, **kwargs)
+
+    @functools.wraps(log_oom)
+    def log_oom_and_batch(self, error):
+        log_oom(self, error)
+        if sample := self._sample_at_hand:
+            rows, length = sample["net_input"]["src_tokens"].shape
+            module.logger.warning(
+                f"the batch has {rows} sentences of {length} source tokens at most and {sample['ntokens']} target "
+                "tokens in all: if this happens often, lower --max-tokens"
+            )
+
+    trainer.train_step = train_step_on_named_batch
+    trainer._prepare_sample, trainer._log_oom = prepare_and_remember_sample, log_oom_and_batch
 
 
 def name_invalid_size(module):
@@ -720,7 +977,7 @@ GENERAL_PATCHES = (
     silence_deprecations,
 )
 PATCHES = {
-    "fairseq.checkpoint_utils": (name_unreadable_checkpoint,),
+    "fairseq.checkpoint_utils": (name_unreadable_checkpoint, write_whole_checkpoints),
     "fairseq.data.dictionary": (name_missing_dictionary,),
     "fairseq.data.iterators": (stop_reading_ahead_at_exit, resume_with_other_number_of_processes, name_missing_shard),
     "fairseq.distributed.utils": (
@@ -729,15 +986,17 @@ PATCHES = {
         refuse_backends_of_fairscale,
         count_devices_before_starting,
         connect_cpus,
+        terminate_spawned_processes,
     ),
+    "fairseq.file_chunker_utils": (read_lines_as_they_are,),
     "fairseq.file_io": (copy_whole_files,),
     "fairseq.models.distributed_fairseq_model": (wrap_models_on_cpus,),
     "fairseq.models.fairseq_model": (name_misfit_checkpoint,),
     "fairseq.modules.transformer_layer": (drop_fused_kernel,),
     "fairseq.ngram_repeat_block": (block_repeated_ngrams,),
-    "fairseq.options": (generate_one_shard,),
+    "fairseq.options": (generate_one_shard, read_input_as_it_is),
     "fairseq.tasks.fairseq_task": (name_invalid_size,),
     "fairseq.tasks.translation": (refuse_scores_of_a_language_model, count_primary_data_once),
-    "fairseq.trainer": (keep_user_errors,),
+    "fairseq.trainer": (keep_user_errors, name_batch_in_trouble, save_when_terminated),
     "fairseq.utils": (import_plugins_by_name, check_precision_of_every_command, replace_unknown_words),
 }

@@ -128,7 +128,8 @@ def run(*command, check: bool = True, stdin: str | None = None, cwd: Path = ROOT
     if FRONT_DOOR.knows(command, environment):
         done = FRONT_DOOR.run(command, cwd, stdin)
     else:
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, cwd=cwd, env=environment)
+        text = {"encoding": "utf-8", "errors": "surrogateescape"}
+        done = subprocess.run(command, input=stdin, capture_output=True, cwd=cwd, env=environment, **text)
     if check and done.returncode:
         pytest.fail(f"{' '.join(command)}\n{done.stdout[-3000:]}\n{done.stderr[-5000:]}")
     return done
@@ -142,6 +143,15 @@ TINY_LWC = (
     *("--user-dir", "lwc_fairseq", "--arch", "lwc_transformer_small", "--layers", "2"),
     *("--embed-dim", "16", "--ffn-embed-dim", "32", "--attention-heads", "2", "--dropout", "0.1"),
 )
+TASK = ("--user-dir", "lwc_fairseq", "--task", "concat_translation")
+TINY_RECURRENT = ("--embed-dim", "12", "--hidden-dim", "16", "--init-std", "0.3")
+FAMILIES = {
+    "lwc": TINY_LWC[2:],
+    "deepatt": ("--arch", "deepatt", "--attention-layers", "2", *TINY_RECURRENT),
+    "abd": ("--arch", "abd", *TINY_RECURRENT, "--criterion", "bidirectional_cross_entropy", "--label-smoothing", "0.1"),
+}
+"""The flags of a small model of each family; after TINY_TRAINING, since the last --criterion counts."""
+TWO_PROCESSES = ("torchrun", "--standalone", "--nproc_per_node", "2", "--no-python")
 
 
 @pytest.fixture(scope="session")
@@ -177,6 +187,16 @@ def tiny_checkpoint(tiny_data, tmp_path_factory) -> Path:
     task = ("--task", "concat_translation", "--max-update", "12", "--save-dir", folder)
     run("fairseq-train", tiny_data, *TINY_LWC, *TINY_TRAINING, *task)
     return folder / "checkpoint_last.pt"
+
+
+@pytest.fixture(scope="session")
+def checkpoints(tiny_data, tmp_path_factory) -> dict[str, Path]:
+    """A checkpoint of each family after a few updates, all with the same dictionaries."""
+    folder = tmp_path_factory.mktemp("families")
+    for family, flags in FAMILIES.items():
+        out = ("--max-update", "20", "--save-dir", folder / family)
+        run("fairseq-train", tiny_data, *TASK, *TINY_TRAINING, *flags, *out)
+    return {family: folder / family / "checkpoint_last.pt" for family in FAMILIES}
 
 
 def hypotheses(output: str) -> list[tuple[str, float]]:

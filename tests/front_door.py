@@ -36,11 +36,11 @@ class FrontDoor:
         return command[0] in self.scripts and environment == self.environment
 
     def run(self, command: list[str], cwd: Path, stdin: str | None = None) -> subprocess.CompletedProcess:
-        """As subprocess.run, with text captured."""
+        """As subprocess.run, with text captured; what is not UTF-8 is in the text as Python's surrogates."""
         if self.server is None:
             self._start()
         with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            given.write((stdin or "").encode())
+            given.write((stdin or "").encode("utf-8", "surrogateescape"))
             given.seek(0)
             request = json.dumps({"command": command, "cwd": str(cwd)}).encode()
             socket.send_fds(self.here, [request], [given.fileno(), out.fileno(), err.fileno()])
@@ -50,7 +50,9 @@ class FrontDoor:
             out.seek(0)
             err.seek(0)
             code = int.from_bytes(status, "little", signed=True)
-            return subprocess.CompletedProcess(command, code, out.read().decode(), err.read().decode())
+            return subprocess.CompletedProcess(
+                command, code, *(file.read().decode("utf-8", "surrogateescape") for file in (out, err))
+            )
 
     def _start(self) -> None:
         self.here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -1,9 +1,15 @@
 #!/usr/bin/env bash
-# Set up .venv, run the linter and the tests. Arguments go to pytest: bash tests/run.sh -k mask
+# Set up .venv, run the linter and the tests, with --all the long ones, too. Other arguments go to pytest:
+#
+#   bash tests/run.sh [--all] [-k mask]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 bash examples/setup_env.sh
 .venv/bin/ruff check .
 .venv/bin/ruff format --check .
+if [ "${1:-}" = --all ]; then
+  shift
+  set -- -m "long or not long" "$@"
+fi
 .venv/bin/python -m pytest "$@"

@@ -27,7 +27,8 @@ def newest_epochs(folder: Path, last: int) -> list[Path]:
 def average_checkpoints(paths: list[Path], out: Path) -> None:
     """Write a checkpoint whose weights are the mean of those in `paths`; all else is the last one's.
 
-    Sums are made in double precision. Whole numbers, which are counters, are taken from the last.
+    Sums are made in double precision. Whole numbers, which are counters, are taken from the last. A weight that bears
+    several names is written once, as fairseq does.
 
     Raises:
         UserError: the checkpoints have different weights.
@@ -38,10 +39,14 @@ def average_checkpoints(paths: list[Path], out: Path) -> None:
     for path, state in zip(paths, states, strict=True):
         if {name: value.shape for name, value in state["model"].items()} != shapes:
             raise UserError(f"{path}: its weights are not those of {paths[-1]}: take checkpoints of one training run")
+    means = {}
     for name, value in last["model"].items():
         if value.is_floating_point():
-            total = sum(state["model"][name].double() for state in states)
-            last["model"][name] = (total / len(states)).to(value.dtype)
+            place = value.data_ptr(), value.shape
+            if place not in means:
+                total = sum(state["model"][name].double() for state in states)
+                means[place] = (total / len(states)).to(value.dtype)
+            last["model"][name] = means[place]
     last["last_optimizer_state"] = None
     making = out.with_name(out.name + ".making")
     torch.save(last, making)

@@ -1,5 +1,6 @@
 """The task `concat_translation`: translation of concatenated, packed sentence pairs, in either target direction."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithA
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from fairseq.token_generation_constraints import pack_constraints, unpack_constraints
-from fairseq.utils import split_paths
+from fairseq.utils import resolve_max_positions, split_paths
 from torch import Tensor
 
 from lwc_fairseq_compat import UserError
@@ -26,6 +27,8 @@ from ..search.length_penalty import (
     GNMTSequenceGeneratorWithAlignment,
     StockGNMTSequenceGenerator,
 )
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -96,7 +99,20 @@ class ConcatTranslationTask(TranslationTask):
         self.datasets[split] = self._concat(self.datasets[split])
 
     def build_dataset_for_inference(self, src_tokens, src_lengths, constraints=None) -> ConcatPairDataset:
+        """As fairseq's, with sentences that are too long for the models cut: each has its translation, in its place."""
+        src_tokens = [self._cut(tokens) for tokens in src_tokens]
+        src_lengths = [len(tokens) for tokens in src_tokens]
         return self._concat(super().build_dataset_for_inference(src_tokens, src_lengths, constraints))
+
+    def _cut(self, tokens: Tensor) -> Tensor:
+        limit = getattr(self, "longest_source", len(tokens))
+        if len(tokens) <= limit:
+            return tokens
+        logger.warning(
+            f"a source of {len(tokens)} tokens, more than --max-source-positions or the models allow: only the first "
+            f"{limit} are translated"
+        )
+        return torch.cat([tokens[: limit - 1], tokens[-1:]])
 
     def _concat(self, pairs: LanguagePairDataset) -> ConcatPairDataset:
         return ConcatPairDataset(
@@ -111,6 +127,8 @@ class ConcatTranslationTask(TranslationTask):
             raise UserError(
                 "--retain-iter-history is for models that refine their translations; these keep none: leave it out"
             )
+        limits = [self.max_positions(), *(model.max_positions() for model in models)]
+        self.longest_source, _ = resolve_max_positions(*limits)
         alignment = getattr(args, "print_alignment", None)
         if getattr(args, "replace_unk", None) is not None and not alignment:
             # each unknown word is replaced by what the word that it is aligned to stands for

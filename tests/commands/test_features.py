@@ -8,16 +8,8 @@ import pytest
 import torch
 from fairseq.models import MODEL_REGISTRY
 
-from conftest import ROOT, TINY_LWC, TINY_TRAINING, run
+from conftest import FAMILIES, ROOT, TASK, TINY_TRAINING, run
 
-RECURRENT = ("--embed-dim", "12", "--hidden-dim", "16", "--init-std", "0.3")
-BIDIRECTIONAL = ("--criterion", "bidirectional_cross_entropy", "--label-smoothing", "0.1")
-TASK = ("--user-dir", "lwc_fairseq", "--task", "concat_translation")
-FAMILIES = {
-    "lwc": TINY_LWC[2:],
-    "deepatt": ("--arch", "deepatt", "--attention-layers", "2", *RECURRENT),
-    "abd": ("--arch", "abd", *RECURRENT, *BIDIRECTIONAL),
-}
 EACH_FAMILY = pytest.mark.parametrize("family", FAMILIES)
 
 
@@ -40,15 +32,6 @@ def updates(folder) -> int:
 
 def same(one: dict, other: dict) -> bool:
     return all(torch.equal(value, other[name]) for name, value in one.items())
-
-
-@pytest.fixture(scope="session")
-def checkpoints(tiny_data, tmp_path_factory):
-    """A checkpoint of each family after a few updates, all with the same dictionaries."""
-    folder = tmp_path_factory.mktemp("families")
-    for family in FAMILIES:
-        train(tiny_data, folder / family, family, "--max-update", "20")
-    return {family: folder / family / "checkpoint_last.pt" for family in FAMILIES}
 
 
 @pytest.fixture(scope="session")

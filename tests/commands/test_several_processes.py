@@ -8,22 +8,14 @@ from textwrap import dedent
 import pytest
 import torch
 
-from conftest import ROOT, TINY_LWC, TINY_TRAINING, run
-
-RECURRENT = ("--embed-dim", "12", "--hidden-dim", "16", "--init-std", "0.3")
-FAMILIES = {
-    "lwc": TINY_LWC[2:],
-    "deepatt": ("--arch", "deepatt", "--attention-layers", "2", *RECURRENT),
-    "abd": ("--arch", "abd", *RECURRENT, "--criterion", "bidirectional_cross_entropy"),
-}
-TWO = ("torchrun", "--standalone", "--nproc_per_node", "2", "--no-python")
+from conftest import FAMILIES, ROOT, TASK, TINY_TRAINING, TWO_PROCESSES, run
 
 
 def training(data, out, *flags, family: str = "lwc") -> list[str]:
     """A command whose updates do not depend on chance."""
-    task = ("--user-dir", "lwc_fairseq", "--task", "concat_translation", "--dropout", "0", "--log-interval", "1")
-    order = ("--max-tokens", "9999", "--required-batch-size-multiple", "1", "--log-format", "json")
-    command = ("fairseq-train", data, *task, *TINY_TRAINING, *order, *FAMILIES[family], "--dropout", "0")
+    order = ("--max-tokens", "9999", "--required-batch-size-multiple", "1", "--log-interval", "1")
+    log = ("--log-format", "json")
+    command = ("fairseq-train", data, *TASK, *TINY_TRAINING, *order, *log, *FAMILIES[family], "--dropout", "0")
     return [str(part) for part in (*command, "--save-dir", out, *flags)]
 
 
@@ -51,7 +43,7 @@ def test_two_processes_are_one_with_the_doubled_batch(tiny_data, tmp_path, famil
     """200 pairs: an epoch is one update, of 200 pairs in one process or of 100 in each of two."""
     updates = ("--max-update", "3", "--ddp-backend", backend)
     one = train(*training(tiny_data, tmp_path / "one", *updates, "--batch-size", "200", family=family))
-    two = train(*TWO, *training(tiny_data, tmp_path / "two", *updates, "--batch-size", "100", family=family))
+    two = train(*TWO_PROCESSES, *training(tiny_data, tmp_path / "two", *updates, "--batch-size", "100", family=family))
     assert len(losses(one)) == 3 and losses(two) == pytest.approx(losses(one), abs=2e-3)
     assert_close(weights(tmp_path / "two"), weights(tmp_path / "one"))
 
@@ -63,7 +55,7 @@ def test_resumes_in_an_epoch_with_another_number_of_processes(tiny_data, tmp_pat
 
     def go_on(processes, out, updates):
         flags = ("--batch-size", "20", "--max-update", updates, *start[processes])
-        return train(*(TWO if processes == 2 else ()), *training(tiny_data, out, *flags))
+        return train(*(TWO_PROCESSES if processes == 2 else ()), *training(tiny_data, out, *flags))
 
     undisturbed = go_on(first, tmp_path / "undisturbed", 4)
     go_on(first, tmp_path / "resumed", 2)

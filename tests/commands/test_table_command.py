@@ -68,6 +68,27 @@ def test_the_last_checkpoints_are_averaged(finished):
         assert torch.allclose(value, sum(part[name] for part in parts) / 2, atol=1e-7), name
 
 
+def test_weights_with_several_names_stay_one(tiny_data, tmp_path):
+    sizes = ("--encoder-layers", "1", "--decoder-layers", "1", "--encoder-embed-dim", "8", "--decoder-embed-dim", "8")
+    shared = (
+        "--arch",
+        "transformer",
+        *sizes,
+        "--share-all-embeddings",
+        "--task",
+        "translation",
+        "--no-epoch-checkpoints",
+    )
+    flags = ("--optimizer", "sgd", "--lr", "0.1", "--max-tokens", "400", "--max-update", "1", "--cpu")
+    run("fairseq-train", tiny_data, *shared, *flags, "--save-dir", tmp_path)
+    last, out = tmp_path / "checkpoint_last.pt", tmp_path / "averaged.pt"
+    run("lwc-fairseq", "average", last, last, "--out", out)
+    model, average = torch.load(last)["model"], torch.load(out)["model"]
+    torch.testing.assert_close(average, model, rtol=0, atol=0)
+    names = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "decoder.output_projection.weight")
+    assert len({average[name].data_ptr() for name in names}) == 1
+
+
 def test_average_refuses_what_does_not_belong_together(finished, tmp_path):
     one, other = (finished / name / "seed1" / "checkpoint_last.pt" for name in ("lwc", "rnnsearch"))
     refused = run("lwc-fairseq", "average", one, other, "--out", tmp_path / "out.pt", check=False)

@@ -1,0 +1,157 @@
+"""Training that is killed, told to end or out of disk loses nothing that it had saved."""
+
+import random
+import re
+import shutil
+import signal
+import subprocess
+import time
+from textwrap import dedent
+
+import pytest
+import torch
+
+from conftest import FAMILIES, FRONT_DOOR, ROOT, TASK, TINY_TRAINING, TWO_PROCESSES, run
+
+UPDATES = 60
+EACH_UPDATE_SAVED = ("--save-interval-updates", "1", "--keep-interval-updates", "2", "--disable-validation")
+START_LIMIT_S = 120
+
+
+def training(data, out, family="lwc", updates=UPDATES, *flags) -> list[str]:
+    order = ("--batch-size", "20", "--required-batch-size-multiple", "1", "--max-update", updates, "--dropout", "0.2")
+    command = ("fairseq-train", data, *TASK, *TINY_TRAINING, *FAMILIES[family], *order, "--save-dir", out, *flags)
+    return [str(part) for part in command]
+
+
+class Started:
+    """A command that runs, and whose log is read while it does."""
+
+    def __init__(self, command, log):
+        self.log = log
+        with log.open("w") as out:
+            self.process = subprocess.Popen(command, cwd=ROOT, env=FRONT_DOOR.environment, stdout=out, stderr=out)
+
+    def wait_for(self, text: str) -> None:
+        limit = time.monotonic() + START_LIMIT_S
+        while text not in self.log.read_text():
+            assert self.process.poll() is None and time.monotonic() < limit, self.log.read_text()[-3000:]
+            time.sleep(0.01)
+
+    def end(self, number: int) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(timeout=60)
+
+
+def assert_same_end(one, other) -> None:
+    saved, expected = (torch.load(folder / "checkpoint_last.pt") for folder in (one, other))
+    torch.testing.assert_close(saved["model"], expected["model"], rtol=0, atol=0)
+    torch.testing.assert_close(saved["last_optimizer_state"], expected["last_optimizer_state"], rtol=0, atol=0)
+    assert saved["optimizer_history"][-1]["num_updates"] == expected["optimizer_history"][-1]["num_updates"]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tiny_data, tmp_path_factory):
+    folders = {}
+
+    def make(family):
+        if family not in folders:
+            folders[family] = tmp_path_factory.mktemp("undisturbed")
+            run(*training(tiny_data, folders[family], family, UPDATES, *EACH_UPDATE_SAVED))
+        return folders[family]
+
+    return make
+
+
+@pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.long)])
+def test_killed_at_any_moment_it_goes_on_to_the_same_end(tiny_data, tmp_path, undisturbed, kills, record_property):
+    draw, updates, while_writing = random.Random(kills), [], 0
+    for i in range(kills):
+        family = list(FAMILIES)[i % len(FAMILIES)]
+        expected, out = undisturbed(family), tmp_path / "out"
+        command = training(tiny_data, out, family, UPDATES, *EACH_UPDATE_SAVED)
+        started = Started(command, tmp_path / "log")
+        started.wait_for("begin training epoch 1")
+        time.sleep(draw.uniform(0, 1.5))
+        started.end(signal.SIGKILL)
+        left = [path.name for path in out.glob("*")] if out.exists() else []
+        while_writing += any(name.endswith((".tmp", ".making")) for name in left)
+        if "checkpoint_last.pt" in left:
+            updates.append(torch.load(out / "checkpoint_last.pt")["optimizer_history"][-1]["num_updates"])
+        if not updates or updates[-1] < UPDATES:  # what had ended before would make one update more
+            run(*command)
+        assert_same_end(out, expected)
+        shutil.rmtree(out)
+    record_property("kills", kills)
+    record_property("kills while a file was being written", while_writing)
+    record_property("updates that were saved at the kill", updates)
+    assert kills < 10 or (while_writing and len(set(updates)) > 5)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_told_to_end_it_saves(tiny_data, tmp_path, undisturbed, family):
+    """In an epoch, in which nothing else would save."""
+    out = tmp_path / "out"
+    command = training(tiny_data, out, family, UPDATES, "--validate-interval", "99", "--save-interval", "99")
+    started = Started([*command, "--log-interval", "1"], tmp_path / "log")
+    started.wait_for("train_inner | epoch 001:      3 ")
+    assert started.end(signal.SIGTERM) == 128 + signal.SIGTERM
+    log = (tmp_path / "log").read_text()
+    assert "Traceback" not in log
+    number = int(re.search(r"terminated after update (\d+); the same command goes on there", log)[1])
+    assert torch.load(out / "checkpoint_last.pt")["optimizer_history"][-1]["num_updates"] == number < UPDATES
+    run(*command)
+    assert_same_end(out, undisturbed(family))
+
+
+SPAWNS_TWO = dedent("""
+    import torch
+    from fairseq_cli.train import cli_main
+
+    torch.cuda.device_count = lambda: 2
+    if __name__ == "__main__":
+        cli_main()
+""")
+
+
+@pytest.mark.parametrize("launcher", ["torchrun", "fairseq"])
+def test_several_processes_that_are_told_to_end_save_together(tiny_data, tmp_path, launcher):
+    (tmp_path / "train_on_two.py").write_text(SPAWNS_TWO)
+    _, *arguments = training(tiny_data, tmp_path / "out", "lwc", 2000, "--log-interval", "1")
+    commands = {
+        "torchrun": [*TWO_PROCESSES, "fairseq-train", *arguments],
+        "fairseq": ["python", str(tmp_path / "train_on_two.py"), *arguments, "--distributed-world-size", "2"],
+    }
+    started = Started(commands[launcher], tmp_path / "log")
+    started.wait_for("train_inner | epoch 001:      2 ")
+    assert started.end(signal.SIGTERM) != 0
+    log = (tmp_path / "log").read_text()
+    number = int(re.search(r"terminated after update (\d+); the same command goes on there", log)[1])
+    saved = torch.load(tmp_path / "out" / "checkpoint_last.pt")
+    assert saved["optimizer_history"][-1]["num_updates"] == number < 2000
+
+
+def test_a_full_disk(tiny_data, tmp_path):
+    """A file system of memory, in a name space of its own, on which two or three checkpoints find room."""
+    out = tmp_path / "disk"
+    out.mkdir()
+    if subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode:
+        pytest.skip("no name spaces of its own for a user here")
+    every = ("--save-interval-updates", "1", "--disable-validation", "--max-update", "20")
+    train = " ".join(training(tiny_data, out, "lwc", 20, *every))
+    script = dedent(f"""
+        mount -t tmpfs -o size=1300k tmpfs {out}
+        {train} && exit 9
+        ls {out} > {tmp_path}/full
+        fairseq-validate {tiny_data} {" ".join(TASK)} --cpu --max-tokens 400 --path {out}/checkpoint_last.pt || exit 8
+        mount -o remount,size=100m {out}
+        {train} || exit 7
+        ls {out} > {tmp_path}/end
+    """)
+    done = run("unshare", "-rm", "bash", "-c", script, OMP_NUM_THREADS="1")
+    failed = next(line for line in done.stderr.splitlines() if line.startswith("fairseq-train: error: "))
+    assert f"cannot write checkpoint {out}/checkpoint" in failed and "MiB are free there" in failed
+    assert "Traceback" not in done.stderr
+    full, end = ((tmp_path / name).read_text().split() for name in ("full", "end"))
+    assert {"checkpoint_1_1.pt", "checkpoint_last.pt"} <= set(full) and "checkpoint_2_19.pt" in end
+    assert not any(name.endswith((".tmp", ".making")) for name in full + end)

@@ -1,0 +1,75 @@
+"""Training that stops and goes on ends where training that never stopped does: every bit of it."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from conftest import FAMILIES, TASK, TINY_TRAINING, TWO_PROCESSES, run
+
+DROPOUT = ("--dropout", "0.2")
+# Batches of 20: an epoch has ten, or five updates of two. Four updates end in an epoch's middle, five with it.
+MIDDLE, END = 4, 5
+
+
+def train(data, out, family: str, updates: int, *flags, processes: int = 1, batches: int = 2) -> None:
+    size = ("--batch-size", "20", "--required-batch-size-multiple", "1", "--update-freq", batches)
+    command = (
+        "fairseq-train",
+        data,
+        *TASK,
+        *TINY_TRAINING,
+        *FAMILIES[family],
+        *DROPOUT,
+        *size,
+        "--save-dir",
+        out,
+        *flags,
+    )
+    if processes == 2:
+        run(*TWO_PROCESSES, *command, "--max-update", updates, OMP_NUM_THREADS="1")
+    else:
+        run(*command, "--max-update", updates)
+
+
+def assert_same(one: Path, other: Path) -> None:
+    """Weights, optimizer, position in the data, the best loss: everything but the time that it took and its path."""
+    saved, expected = (torch.load(folder / "checkpoint_last.pt") for folder in (one, other))
+    torch.testing.assert_close(saved["model"], expected["model"], rtol=0, atol=0)
+    torch.testing.assert_close(saved["last_optimizer_state"], expected["last_optimizer_state"], rtol=0, atol=0)
+    for name in ("train_iterator", "val_loss", "best"):
+        assert saved["extra_state"][name] == expected["extra_state"][name]
+    assert saved["optimizer_history"][-1]["num_updates"] == expected["optimizer_history"][-1]["num_updates"]
+
+
+@pytest.mark.parametrize("stop", [MIDDLE, END], ids=["in the middle of an epoch", "at the end of an epoch"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_resuming_changes_nothing(tiny_data, tmp_path, family, stop):
+    train(tiny_data, tmp_path / "undisturbed", family, 2 * stop)
+    train(tiny_data, tmp_path / "resumed", family, stop)
+    train(tiny_data, tmp_path / "resumed", family, 2 * stop)
+    assert_same(tmp_path / "resumed", tmp_path / "undisturbed")
+
+
+@pytest.mark.parametrize(
+    "family", ["lwc", *(pytest.param(family, marks=pytest.mark.long) for family in ("deepatt", "abd"))]
+)
+def test_resuming_two_processes_changes_nothing(tiny_data, tmp_path, family):
+    for out, updates in (("undisturbed", 6), ("resumed", 3), ("resumed", 6)):
+        train(tiny_data, tmp_path / out, family, updates, processes=2, batches=1)
+    assert_same(tmp_path / "resumed", tmp_path / "undisturbed")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_two_runs_with_one_seed_are_equal(tiny_data, tmp_path, family):
+    for out in ("one", "other"):
+        train(tiny_data, tmp_path / out, family, 3)
+    assert_same(tmp_path / "one", tmp_path / "other")
+
+
+def test_another_seed_ends_elsewhere(tiny_data, tmp_path):
+    """So that the comparisons above can fail."""
+    train(tiny_data, tmp_path / "one", "lwc", 3)
+    train(tiny_data, tmp_path / "other", "lwc", 3, "--seed", "2")
+    with pytest.raises(AssertionError):
+        assert_same(tmp_path / "one", tmp_path / "other")
