@@ -98,16 +98,17 @@ def test_input_from_a_file(tiny_data, checkpoints, tmp_path):
 
 @pytest.mark.parametrize("files", [2, pytest.param(100, marks=pytest.mark.long)])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_interactive(tiny_data, checkpoints, family, files):
+def test_interactive(tiny_data, checkpoints, family, files, record_property):
     @fuzz(files)
     def check(lines):
         interactive(tiny_data, checkpoints[family], lines, "--buffer-size", "100", "--batch-size", "20")
 
     check()
+    record_property("lines", files * LINES)
 
 
 @pytest.mark.parametrize("files", [2, pytest.param(100, marks=pytest.mark.long)])
-def test_sub_words(tiny_data, checkpoints, tmp_path, files):
+def test_sub_words(tiny_data, checkpoints, tmp_path, files, record_property):
     (tmp_path / "codes").write_text("#version: 0.2\nb a</w>\nd e</w>\n")
     bpe = ("--bpe", "subword_nmt", "--bpe-codes", tmp_path / "codes", "--tokenizer", "moses")
 
@@ -116,21 +117,24 @@ def test_sub_words(tiny_data, checkpoints, tmp_path, files):
         interactive(tiny_data, checkpoints["lwc"], lines, *bpe, "--source-lang", "de", "--target-lang", "en")
 
     check()
+    record_property("lines", files * LINES)
 
 
 @pytest.mark.parametrize("files", [2, pytest.param(100, marks=pytest.mark.long)])
-def test_preprocess(tmp_path_factory, files):
+def test_preprocess(tmp_path_factory, files, record_property):
     @fuzz(files)
     def check(lines):
         preprocess(tmp_path_factory.mktemp("text"), lines)
 
     check()
+    record_property("lines", files * LINES)
 
 
 @pytest.mark.parametrize("files", [2, pytest.param(100, marks=pytest.mark.long)])
-def test_tools(tmp_path_factory, files):
+def test_tools(tmp_path_factory, files, record_property):
     @fuzz(files)
     def check(lines):
         tools(tmp_path_factory.mktemp("text"), lines)
 
     check()
+    record_property("lines", files * LINES)
