@@ -10,7 +10,7 @@ import zipfile
 import pytest
 import torch
 
-from conftest import FAMILIES, TASK, TINY_TRAINING, run
+from conftest import FAMILIES, ROOT, TASK, TINY_TRAINING, run
 from lwc_fairseq import load
 from lwc_fairseq_compat import UserError
 
@@ -190,3 +190,10 @@ def test_one_changed_byte_is_seen(tiny_checkpoint, tiny_data, tmp_path, files, r
     record_property("files", files)
     record_property("refused", refusals)
     assert refusals > files / 10
+
+
+def test_nothing_here_loads_in_the_unsafe_mode():
+    code = "".join(path.read_text() for path in [*ROOT.glob("lwc_fairseq/**/*.py"), *ROOT.glob("*.py")])
+    assert "torch.load(" in code
+    for unsafe in ("weights_only=False", "weights_only = False", "pickle.load", "FORCE_NO_WEIGHTS_ONLY"):
+        assert unsafe not in code
