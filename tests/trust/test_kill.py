@@ -1,5 +1,6 @@
 """Training that is killed, told to end or out of disk loses nothing that it had saved."""
 
+import os
 import random
 import re
 import shutil
@@ -30,7 +31,9 @@ class Started:
     def __init__(self, command, log):
         self.log = log
         with log.open("w") as out:
-            self.process = subprocess.Popen(command, cwd=ROOT, env=FRONT_DOOR.environment, stdout=out, stderr=out)
+            files = {"stdout": out, "stderr": out}
+            settings = {"cwd": ROOT, "env": FRONT_DOOR.environment, "start_new_session": True}
+            self.process = subprocess.Popen(command, **files, **settings)
 
     def wait_for(self, text: str) -> None:
         limit = time.monotonic() + START_LIMIT_S
@@ -39,7 +42,8 @@ class Started:
             time.sleep(0.01)
 
     def end(self, number: int) -> int:
-        self.process.send_signal(number)
+        """Send a signal to the command and to all processes that it has started, as a scheduler does."""
+        os.killpg(self.process.pid, number)
         return self.process.wait(timeout=60)
 
 
