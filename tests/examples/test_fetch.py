@@ -1,0 +1,134 @@
+"""Downloads of examples/fetch.py, from a server on this machine."""
+
+import hashlib
+import http.server
+import re
+import threading
+
+import pytest
+import yaml
+
+from conftest import ROOT, run
+
+CONTENT = bytes(range(256)) * 4000
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Serves CONTENT; the server says whether ranges are, and after how many bytes it hangs up."""
+
+    def do_GET(self):
+        server, start = self.server, 0
+        server.asked.append(self.headers.get("Range"))
+        if "missing" in self.path:
+            self.send_error(404)
+            return
+        if server.ranges and self.headers.get("Range"):
+            start = int(re.fullmatch(r"bytes=(\d+)-", self.headers["Range"])[1])
+            if start >= len(CONTENT):
+                self.send_error(416)
+                return
+        self.send_response(206 if start else 200)
+        self.send_header("Content-Length", str(len(CONTENT) - start))
+        self.end_headers()
+        self.wfile.write(CONTENT[start : start + (server.hang_up.pop() if server.hang_up else len(CONTENT))])
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server():
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.ranges, server.hang_up, server.asked = True, [], []
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+@pytest.fixture
+def fetch(server, tmp_path):
+    """Run the script with one source, whose entry is given."""
+
+    def call(*flags, check=True, **entry):
+        entry = {"url": f"http://127.0.0.1:{server.server_port}/corpus.tgz", **entry}
+        (tmp_path / "sources.yaml").write_text(yaml.safe_dump({"corpus": entry}))
+        flags = ("--to", tmp_path / "data", "--sources", tmp_path / "sources.yaml", *flags)
+        return run("python", ROOT / "examples" / "fetch.py", "corpus", *flags, check=check)
+
+    return call
+
+
+KNOWN = {"bytes": len(CONTENT), "sha256": hashlib.sha256(CONTENT).hexdigest()}
+
+
+def files(folder):
+    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+
+
+def error(done) -> str:
+    assert done.returncode and "Traceback" not in done.stderr
+    return done.stderr.strip().splitlines()[-1]
+
+
+def test_a_file_arrives_with_progress_and_is_not_fetched_twice(fetch, server, tmp_path):
+    done = fetch(**KNOWN)
+    path = tmp_path / "data" / "corpus.tgz"
+    assert done.stdout.strip() == str(path) and path.read_bytes() == CONTENT
+    assert "100%" in done.stderr and files(path.parent) == ["corpus.tgz"]
+    assert "is there already" in fetch(**KNOWN).stderr and len(server.asked) == 1
+
+
+@pytest.mark.parametrize("ranges", [True, False], ids=["with ranges", "without"])
+def test_an_interrupted_download_goes_on(fetch, server, tmp_path, ranges):
+    server.ranges, server.hang_up = ranges, [300_000]
+    assert "the same command goes on where it stopped" in error(fetch(check=False, **KNOWN))
+    assert files(tmp_path / "data") == ["corpus.tgz.part"]
+    fetch(**KNOWN)
+    assert server.asked == [None, "bytes=300000-"]
+    assert (tmp_path / "data" / "corpus.tgz").read_bytes() == CONTENT and files(tmp_path / "data") == ["corpus.tgz"]
+
+
+def test_a_whole_part_is_only_compared(fetch, server, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "corpus.tgz.part").write_bytes(CONTENT)
+    fetch(**KNOWN)
+    assert (tmp_path / "data" / "corpus.tgz").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("wrong", [{"bytes": 5}, {"sha256": "0" * 64}])
+def test_another_file_is_refused_and_removed(fetch, tmp_path, wrong):
+    assert "is not the file that was expected" in error(fetch(check=False, **{**KNOWN, **wrong}))
+    assert files(tmp_path / "data") == []
+
+
+def test_without_a_published_checksum_it_is_kept(fetch, tmp_path):
+    fetch()
+    assert (tmp_path / "data" / "corpus.tgz.sha256").read_text() == f"{KNOWN['sha256']}  corpus.tgz\n"
+
+
+def test_from_a_folder_or_a_mirror(fetch, server, tmp_path):
+    own = tmp_path / "own"
+    own.mkdir()
+    assert "there is neither corpus.tgz nor" in error(fetch("--from", own, check=False))
+    (own / "corpus.tgz").write_bytes(b"tiny")
+    assert "is not the file at" in fetch("--from", own, **KNOWN).stderr
+    assert (tmp_path / "data" / "corpus.tgz").read_bytes() == b"tiny" and not server.asked
+    (tmp_path / "data" / "corpus.tgz").unlink()
+    fetch("--from", f"http://127.0.0.1:{server.server_port}/mirror", url="http://127.0.0.1:9/moved/corpus.tgz", **KNOWN)
+    assert (tmp_path / "data" / "corpus.tgz").read_bytes() == CONTENT
+
+
+def test_bad_input(fetch, server, tmp_path):
+    address = f"http://127.0.0.1:{server.server_port}"
+    assert "404 Not Found: get the file elsewhere" in error(fetch(check=False, url=f"{address}/missing.tgz"))
+    assert "the same command goes on" in error(fetch(check=False, url="http://127.0.0.1:9/corpus.tgz"))
+    assert "MiB are free" in error(fetch(check=False, **{**KNOWN, "bytes": 2**60}))
+    done = run("python", ROOT / "examples" / "fetch.py", "nothing", "--to", tmp_path / "data", check=False)
+    assert "nothing: not in" in error(done) and "europarl-v7" in error(done)
+
+
+def test_the_list_of_sources():
+    for name, entry in yaml.safe_load((ROOT / "examples" / "sources.yaml").read_text()).items():
+        assert entry["url"].startswith("https://"), name
+        assert ("bytes" in entry) == ("sha256" in entry), name
+        assert len(entry.get("sha256", "0" * 64)) == 64
