@@ -1,0 +1,55 @@
+"""Training, validation and test sets of He et al. (2018) from tokenised text.
+
+    python examples/iwslt14/split.py TOKENS de|ro|es --out FOLDER
+
+De-En: lower-cased; every 23rd training pair (7K) is for validation, and dev2010 with tst2010, tst2011 and tst2012 for
+the test. Ro-En and Es-En: these four are for validation, and tst2014 for the test. Training and validation pairs of
+De-En have 1 to 175 tokens a side, neither side more than 1.5 times as long as the other; so have Ro-En's and Es-En's
+training pairs.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+LONGEST, RATIO, EVERY = 175, 1.5, 23
+TALKS = ("dev2010", "tst2010", "tst2011", "tst2012")
+Pair = tuple[str, str]
+
+
+def read(folder: Path, name: str, language: str, lower: bool) -> list[Pair]:
+    sides = [folder / f"{name}.{side}" for side in (language, "en")]
+    if missing := [path for path in sides if not path.exists()]:
+        sys.exit(f"split.py: error: {missing[0]} is missing: it was not in the archives")
+    lines = [path.read_text(encoding="utf-8").removesuffix("\n").split("\n") for path in sides]
+    pairs = zip(*lines, strict=True)
+    return [(source.lower(), target.lower()) if lower else (source, target) for source, target in pairs]
+
+
+def well_matched(pair: Pair) -> bool:
+    source, target = (len(side.split()) for side in pair)
+    return min(source, target) >= 1 and max(source, target) <= min(LONGEST, RATIO * min(source, target))
+
+
+def split(folder: Path, language: str) -> dict[str, list[Pair]]:
+    lower = language == "de"
+    train = [pair for pair in read(folder, "train", language, lower) if well_matched(pair)]
+    talks = [pair for name in TALKS for pair in read(folder, name, language, lower)]
+    if language != "de":
+        return {"train": train, "valid": talks, "test": read(folder, "tst2014", language, lower)}
+    valid = train[EVERY - 1 :: EVERY]
+    return {"train": [pair for i, pair in enumerate(train, 1) if i % EVERY], "valid": valid, "test": talks}
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tokens", type=Path, metavar="TOKENS")
+    parser.add_argument("language", choices=["de", "ro", "es"])
+    parser.add_argument("--out", required=True, type=Path, metavar="FOLDER")
+    args = parser.parse_args()
+    sets = split(args.tokens, args.language)
+    args.out.mkdir(parents=True)
+    for name, pairs in sets.items():
+        for i, side in enumerate((args.language, "en")):
+            lines = "".join(f"{pair[i]}\n" for pair in pairs)
+            (args.out / f"{name}.{side}").write_text(lines, encoding="utf-8")
