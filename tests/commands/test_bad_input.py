@@ -106,9 +106,13 @@ def test_training_on_a_checkpoint_of_another_size(tiny_data, tiny_checkpoint, tm
 
 
 def test_a_line_too_long(tiny_data, tiny_checkpoint):
+    """Typed, it is cut, and others keep their places; in a test set it is refused."""
     flags = ("--path", tiny_checkpoint, *CONCAT, "--cpu", "--max-len-b", "5")
-    message = refused("fairseq-interactive", tiny_data, *flags, stdin="ba " * 1100 + "\n")
-    assert "--skip-invalid-size-inputs-valid-test" in message and "1101" in message and "1024" in message
+    done = run("fairseq-interactive", tiny_data, *flags, stdin="ba " * 1100 + "\nba\n")
+    assert len(hypotheses(done.stdout)) == 2
+    assert "a source of 1101 tokens" in done.stderr and "only the first 1024 are translated" in done.stderr
+    message = refused("fairseq-generate", tiny_data, *flags, "--max-source-positions", "5")
+    assert "Size of sample" in message and "--skip-invalid-size-inputs-valid-test" in message
 
 
 def test_empty_lines_and_unknown_words_in_a_test_set(tiny_text, tiny_data, tiny_checkpoint, tmp_path):
