@@ -37,8 +37,14 @@ def assert_close(one: dict, other: dict) -> None:
     torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("backend", ["pytorch_ddp", "legacy_ddp"])
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    ("family", "backend"),
+    [
+        *((family, "pytorch_ddp") for family in FAMILIES),
+        ("lwc", "legacy_ddp"),
+        *(pytest.param(family, "legacy_ddp", marks=pytest.mark.long) for family in ("deepatt", "abd")),
+    ],
+)
 def test_two_processes_are_one_with_the_doubled_batch(tiny_data, tmp_path, family, backend):
     """200 pairs: an epoch is one update, of 200 pairs in one process or of 100 in each of two."""
     updates = ("--max-update", "3", "--ddp-backend", backend)
