@@ -199,6 +199,14 @@ def checkpoints(tiny_data, tmp_path_factory) -> dict[str, Path]:
     return {family: folder / family / "checkpoint_last.pt" for family in FAMILIES}
 
 
+def assert_same_end(one: Path, other: Path) -> None:
+    """Weights and optimizer of the last checkpoints in two folders are equal bit for bit, after as many updates."""
+    saved, expected = (torch.load(folder / "checkpoint_last.pt") for folder in (one, other))
+    torch.testing.assert_close(saved["model"], expected["model"], rtol=0, atol=0)
+    torch.testing.assert_close(saved["last_optimizer_state"], expected["last_optimizer_state"], rtol=0, atol=0)
+    assert saved["optimizer_history"][-1]["num_updates"] == expected["optimizer_history"][-1]["num_updates"]
+
+
 def hypotheses(output: str) -> list[tuple[str, float]]:
     """Text and score of the H- lines that fairseq-generate or fairseq-interactive printed, in order of the input."""
     found = {}

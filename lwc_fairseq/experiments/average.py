@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from lwc_fairseq_compat import UserError
+from lwc_fairseq_compat import UserError, check_sums
 
 
 def newest_epochs(folder: Path, last: int) -> list[Path]:
@@ -61,6 +61,7 @@ def read(path: Path) -> dict:
         UserError: it is none.
     """
     try:
+        check_sums(path)
         state = torch.load(path, map_location="cpu")
         state["model"].items()
     except OSError as error:

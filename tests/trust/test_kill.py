@@ -12,7 +12,7 @@ from textwrap import dedent
 import pytest
 import torch
 
-from conftest import FAMILIES, FRONT_DOOR, ROOT, TASK, TINY_TRAINING, TWO_PROCESSES, run
+from conftest import FAMILIES, FRONT_DOOR, ROOT, TASK, TINY_TRAINING, TWO_PROCESSES, assert_same_end, run
 
 UPDATES = 60
 EACH_UPDATE_SAVED = ("--save-interval-updates", "1", "--keep-interval-updates", "2", "--disable-validation")
@@ -45,13 +45,6 @@ class Started:
         """Send a signal to the command and to all processes that it has started, as a scheduler does."""
         os.killpg(self.process.pid, number)
         return self.process.wait(timeout=60)
-
-
-def assert_same_end(one, other) -> None:
-    saved, expected = (torch.load(folder / "checkpoint_last.pt") for folder in (one, other))
-    torch.testing.assert_close(saved["model"], expected["model"], rtol=0, atol=0)
-    torch.testing.assert_close(saved["last_optimizer_state"], expected["last_optimizer_state"], rtol=0, atol=0)
-    assert saved["optimizer_history"][-1]["num_updates"] == expected["optimizer_history"][-1]["num_updates"]
 
 
 @pytest.fixture(scope="module")

@@ -121,20 +121,11 @@ def test_sub_words(tiny_data, checkpoints, tmp_path, files, record_property):
 
 
 @pytest.mark.parametrize("files", [2, pytest.param(100, marks=pytest.mark.long)])
-def test_preprocess(tmp_path_factory, files, record_property):
+@pytest.mark.parametrize("work", [preprocess, tools])
+def test_files(tmp_path_factory, work, files, record_property):
     @fuzz(files)
     def check(lines):
-        preprocess(tmp_path_factory.mktemp("text"), lines)
-
-    check()
-    record_property("lines", files * LINES)
-
-
-@pytest.mark.parametrize("files", [2, pytest.param(100, marks=pytest.mark.long)])
-def test_tools(tmp_path_factory, files, record_property):
-    @fuzz(files)
-    def check(lines):
-        tools(tmp_path_factory.mktemp("text"), lines)
+        work(tmp_path_factory.mktemp("text"), lines)
 
     check()
     record_property("lines", files * LINES)
