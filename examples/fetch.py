@@ -1,6 +1,6 @@
 """Fetch files that examples/sources.yaml lists: resumed where it stopped, compared with sizes and checksums.
 
-    python examples/fetch.py NAME [NAME ...] --to FOLDER [--from FOLDER|URL]
+    python examples/fetch.py NAME [NAME ...] --to FOLDER [--from FOLDER|URL] [--room GIB]
 
 What is there already is not fetched again. Without a network, or where the official place has moved, --from names a
 folder with the files, or the address of a mirror. A file in a folder of yours is taken even if it is not the original,
@@ -39,12 +39,11 @@ class Source:
     url: str
     bytes: int | None = None
     sha256: str | None = None
+    md5: str | None = None  # where that is what is published
 
     @property
     def file(self) -> str:
-        """Two sources may have the same file name at different places; here the names differ."""
-        suffix = "".join(Path(self.url).suffixes[-2:] if self.url.endswith(".gz") else Path(self.url).suffixes[-1:])
-        return f"{self.name}{suffix}"
+        return Path(self.name).name
 
 
 def read_sources(path: Path) -> dict[str, Source]:
@@ -59,7 +58,7 @@ def fetch(source: Source, folder: Path, place: str | None) -> Path:
         return path
     part = path.with_name(path.name + ".part")
     check_space(folder, (source.bytes or 0) - (part.stat().st_size if part.exists() else 0))
-    if place is not None and "://" not in place:
+    if is_folder(place):
         copy_own(source, Path(place), part)
     else:
         url = source.url if place is None else f"{place.rstrip('/')}/{source.file}"
@@ -67,6 +66,10 @@ def fetch(source: Source, folder: Path, place: str | None) -> Path:
         check(source, part, url)
     os.replace(part, path)
     return path
+
+
+def is_folder(place: str | None) -> bool:
+    return place is not None and "://" not in place
 
 
 def check_space(folder: Path, wanted: int) -> None:
@@ -85,7 +88,7 @@ def copy_own(source: Source, place: Path, part: Path) -> None:
     if own is None:
         raise FetchError(f"--from {place}: there is neither {candidates[0].name} nor {candidates[1].name}")
     shutil.copyfile(own, part)
-    if source.sha256 and digest(part) != source.sha256:
+    if not expected(source, part):
         print(f"{own} is not the file at {source.url}: taken as it is", file=sys.stderr)
 
 
@@ -120,20 +123,28 @@ def download(url: str, part: Path, size: int | None) -> None:
 
 def check(source: Source, part: Path, url: str) -> None:
     """Compare size and checksum; a file that is another one is removed."""
-    size, found = part.stat().st_size, digest(part)
-    if source.bytes not in (None, size) or source.sha256 not in (None, found):
+    size, found = part.stat().st_size, digest(part, "sha256")
+    if not expected(source, part):
         part.unlink()
+        wanted = [f"{name} {value}" for name, value in vars(source).items() if value and name not in ("name", "url")]
         raise FetchError(
-            f"{url} is not the file that was expected ({size} bytes, SHA-256 {found}; expected {source.bytes} bytes, "
-            f"{source.sha256}); it was removed. Name another place by --from"
+            f"{url} is not the file that was expected (bytes {size}, sha256 {found}; expected {', '.join(wanted)}); it "
+            "was removed. Name another place by --from"
         )
     if source.sha256 is None:
         part.with_name(f"{source.file}.sha256").write_text(f"{found}  {source.file}\n")
 
 
-def digest(path: Path) -> str:
+def expected(source: Source, path: Path) -> bool:
+    """Whether a file is the one of the list, as far as that is known."""
+    if source.bytes not in (None, path.stat().st_size):
+        return False
+    return all(getattr(source, kind) in (None, digest(path, kind)) for kind in ("sha256", "md5"))
+
+
+def digest(path: Path, kind: str) -> str:
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.file_digest(file, kind).hexdigest()
 
 
 def main() -> None:
@@ -141,6 +152,9 @@ def main() -> None:
     parser.add_argument("names", nargs="+", metavar="NAME")
     parser.add_argument("--to", required=True, type=Path, metavar="FOLDER")
     parser.add_argument("--from", dest="place", metavar="FOLDER|URL")
+    parser.add_argument(
+        "--room", default=0.0, type=float, metavar="GIB", help="free space that what follows a download will need"
+    )
     parser.add_argument("--sources", type=Path, default=SOURCES, metavar="FILE", help="default: examples/sources.yaml")
     args = parser.parse_args()
     sources = read_sources(args.sources)
@@ -148,6 +162,8 @@ def main() -> None:
         parser.error(f"{', '.join(unknown)}: not in {args.sources}, which has {', '.join(sources)}")
     args.to.mkdir(parents=True, exist_ok=True)
     try:
+        if not is_folder(args.place) and not all((args.to / sources[name].file).exists() for name in args.names):
+            check_space(args.to, round(args.room * 2**30))
         for name in args.names:
             print(fetch(sources[name], args.to, args.place))
     except FetchError as error:

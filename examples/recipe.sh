@@ -1,5 +1,5 @@
-# What the recipes' prepare.sh share; they source it. After it: $root, $from (of --from), $out (of --out), ${words[@]},
-# what else was on the command line; and .venv is on the path.
+# What the recipes' scripts share; they source it. After it: $root, $from (of --from), $out (of --out), ${words[@]}, what
+# else was on the command line, ${flags[@]}, what followed `--`; and .venv is on the path.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 [ -d "$root/.venv" ] && export PATH="$root/.venv/bin:$PATH"
@@ -10,7 +10,7 @@ fail() {
 }
 absolute() { case $1 in /* | *://*) echo "$1" ;; *) echo "$PWD/$1" ;; esac; }
 
-from='' out='' words=()
+from='' out='' words=() flags=()
 while [ $# -gt 0 ]; do
   case $1 in
     --from | --out)
@@ -18,33 +18,53 @@ while [ $# -gt 0 ]; do
       if [ "$1" = --from ]; then from=$(absolute "$2"); else out=$(absolute "$2"); fi
       shift
       ;;
+    --)
+      shift
+      flags=("$@")
+      break
+      ;;
     -*) fail "unknown option $1; see the head of $0" ;;
     *) words+=("$1") ;;
   esac
   shift
 done
 
-# fetch FOLDER NAME...: files of examples/sources.yaml; their paths are printed
-fetch() {
-  local folder=$1
-  shift
-  python "$root/examples/fetch.py" "$@" --to "$folder" ${from:+--from "$from"}
+# archives GIB NAME...: files of examples/sources.yaml, into $out/archives; the recipe as a whole takes GIB on the disk
+archives() {
+  python "$root/examples/fetch.py" "${@:2}" --to "$out/archives" --room "$1" ${from:+--from "$from"} > /dev/null
 }
 
 # step WHAT RESULT COMMAND...: the command writes to $making, which becomes RESULT when it has ended well; what is
-# there is not made again, so that a step that was killed leaves nothing that looks finished
+# there is not made again, so that a step that was killed leaves nothing that looks finished. The command is not the
+# condition of anything, in which bash would go on after errors inside a function
 step() {
-  local what=$1 result=$2
+  doing=$1
+  local result=$2
   shift 2
   if [ -e "$result" ]; then
-    echo "$what: done before"
+    echo "$doing: done before"
     return
   fi
-  echo "$what"
-  rm -rf "$result.making"
+  echo "$doing"
   making=$result.making
-  "$@" || fail "stopped while $what"
-  mv "$result.making" "$result"
+  rm -rf "$making"
+  trap 'echo "${0##*/}: stopped while $doing" >&2' EXIT
+  "$@"
+  trap - EXIT
+  mv "$making" "$result"
+}
+
+# extract SET SOURCE TARGET ARCHIVE SOURCE_FILE TARGET_FILE...: $making/SET.SOURCE and .TARGET, all corpora one after the
+# other
+extract() {
+  local set=$1 source=$2 target=$3 corpora=()
+  shift 3
+  while [ $# -gt 0 ]; do
+    corpora+=(--corpus "$1" "$2" "$3")
+    shift 3
+  done
+  mkdir -p "$making"
+  python "$root/examples/extract.py" "$source" "$target" --archives "$out/archives" --to "$making/$set" "${corpora[@]}"
 }
 
 # tokenise FROM TO LANGUAGE...: every file FROM/*.LANGUAGE by Moses' rules, into the folder TO
@@ -55,18 +75,39 @@ tokenise() {
   for language in "$@"; do
     for file in "$source"/*."$language"; do
       echo "  ${file##*/}" >&2
-      sacremoses -l "$language" -j "$(nproc)" -q tokenize -x < "$file" > "$target/${file##*/}"
+      sacremoses -l "$language" -j "$(nproc)" tokenize < "$file" > "$target/${file##*/}"
     done
   done
 }
 
+# clean FROM TO SOURCE TARGET FLAG...: training pairs by examples/clean.py, the other sets as they are
+clean() { python "$root/examples/clean.py" "$@"; }
+
 # joint_bpe FROM TO MERGES SOURCE TARGET: learnt on both sides of the training set, applied to all sets
 joint_bpe() {
-  local source=$1 target=$2 merges=$3 file
+  local source=$1 target=$2 language
   mkdir -p "$target"
-  cat "$source/train.$4" "$source/train.$5" | subword-nmt learn-bpe -s "$merges" > "$target/codes"
-  for file in "$source"/{train,valid,test}.{"$4","$5"}; do
-    subword-nmt apply-bpe -c "$target/codes" < "$file" > "$target/${file##*/}"
+  cat "$source/train.$4" "$source/train.$5" | subword-nmt learn-bpe -s "$3" > "$target/codes"
+  for language in "$4" "$5"; do
+    apply_bpe "$source" "$target" "$target/codes" "$language"
+  done
+}
+
+# separate_bpe FROM TO MERGES SOURCE TARGET: learnt on each side for itself
+separate_bpe() {
+  local source=$1 target=$2 language
+  mkdir -p "$target"
+  for language in "$4" "$5"; do
+    subword-nmt learn-bpe -s "$3" < "$source/train.$language" > "$target/codes.$language"
+    apply_bpe "$source" "$target" "$target/codes.$language" "$language"
+  done
+}
+
+# apply_bpe FROM TO CODES LANGUAGE
+apply_bpe() {
+  local set
+  for set in train valid test; do
+    subword-nmt apply-bpe -c "$3" --num-workers "$(nproc)" --input "$1/$set.$4" --output "$2/$set.$4"
   done
 }
 
@@ -76,4 +117,35 @@ binarise() {
   fairseq-preprocess -s "$3" -t "$4" --trainpref "$source/train" --validpref "$source/valid" --testpref "$source/test" \
     --workers "$(nproc)" --destdir "$target" "${@:5}" > "$source.binarise.log" 2>&1 ||
     { tail -n 5 "$source.binarise.log" >&2; return 1; }
+}
+
+# summary FOLDER LANGUAGE...: what prepare.sh has made; FOLDER is what was binarised
+summary() {
+  local language
+  for language in "${@:2}"; do
+    echo "$out/data: $language, $(($(wc -l < "$out/data/dict.$language.txt") + 4)) types"
+  done
+  echo "$out/data: $(wc -l < "$1/train.$2") training pairs"
+}
+
+# train_table TABLE: its rows on the data of prepare.sh; models and the table go to $out/table. What is done is kept
+train_table() {
+  [ -d "$out/data" ] || fail "$out/data is missing: run prepare.sh first"
+  lwc-fairseq table "$1" --data "$out/data" --out "$out/table" "${flags[@]}"
+}
+
+# translate CHECKPOINT[:CHECKPOINT...] [FLAG...]: the test set, its sub-words joined. $translations names the file, beside
+# the first checkpoint; a line each, in the order of the test set
+translate() {
+  local first=${1%%:*} result
+  [ -f "$first" ] || fail "$first: there is no such checkpoint"
+  [ -d "$out/data" ] || fail "$out/data is missing: run prepare.sh first"
+  result=${first%.pt}.test
+  fairseq-generate "$out/data" --user-dir "$root/lwc_fairseq" --task concat_translation --path "$1" --max-tokens 8000 \
+    "${@:2}" "${flags[@]}" > "$result.making" 2> "$result.log" ||
+    { tail -n 5 "$result.log" >&2; fail "stopped while translating; the log is $result.log"; }
+  mv "$result.making" "$result.generated"
+  translations=$result.txt
+  # hypotheses come in the order of their batches: sort them back
+  grep '^H-' "$result.generated" | sed 's/^H-//' | sort -n | cut -f 3 > "$translations"
 }

@@ -18,7 +18,8 @@ SEGMENT = re.compile(r"<seg[^>]*>(.*?)</seg>", re.DOTALL)
 
 def training_lines(text: str) -> list[str]:
     """Sentences, titles and descriptions; of the other tags' lines none."""
-    lines = (SENTENCE_TAGS.sub("", line).strip() for line in text.removesuffix("\n").split("\n"))
+    # by `split`, characters that other programs take for the end of a line become blanks
+    lines = (" ".join(SENTENCE_TAGS.sub("", line).split()) for line in text.removesuffix("\n").split("\n"))
     return [line for line in lines if not line.startswith("<")]
 
 

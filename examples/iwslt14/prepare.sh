@@ -10,26 +10,29 @@
 source "$(dirname "$0")/../recipe.sh"
 language=${words[0]:-}
 case $language in
-  de) merges=31000 archives=(iwslt14-de-en) ;;
-  ro) merges=39000 archives=(iwslt14-ro-en iwslt14-test-ro-en) ;;
-  es) merges=34000 archives=(iwslt14-es-en iwslt14-test-es-en) ;;
+  de) merges=31000 files=(iwslt14-de-en.tgz) ;;
+  ro) merges=39000 files=(iwslt14-ro-en.tgz iwslt14-test-ro-en.tgz) ;;
+  es) merges=34000 files=(iwslt14-es-en.tgz iwslt14-test-es-en.tgz) ;;
   *) fail "usage: prepare.sh de|ro|es [--from FOLDER|URL] [--out FOLDER]" ;;
 esac
 out=${out:-$PWD/runs/iwslt14-$language}
 mkdir -p "$out"
 
-fetch "$out/archives" "${archives[@]}" > "$out/archives.list"
-mapfile -t files < "$out/archives.list"
-extract() { python "$root/examples/iwslt14/extract.py" "$language" "${files[@]}" --out "$making"; }
+archives 2 "${files[@]}"
+text() {
+  python "$root/examples/iwslt14/extract.py" "$language" "${files[@]/#/$out/archives/}" --out "$making"
+}
 tokens() { tokenise "$out/text" "$making" "$language" en; }
-# De-En is lower-cased, as the paper says; pairs of very different lengths go, as with Moses' clean-corpus-n 1.5, 1 to 175
-split() { python "$root/examples/iwslt14/split.py" "$out/tokens" "$language" --out "$making"; }
-sub_words() { joint_bpe "$out/split" "$making" "${MERGES:-$merges}" "$language" en; }
+# not in the paper; usual for these data
+pairs() { clean "$out/tokens" "$making" "$language" en --longest 175 --ratio 1.5; }
+sets() { python "$root/examples/iwslt14/split.py" "$out/clean" "$language" --out "$making"; }
+sub_words() { joint_bpe "$out/sets" "$making" "${MERGES:-$merges}" "$language" en; }
 data() { binarise "$out/bpe" "$making" "$language" en --joined-dictionary; }
 
-step "extracting the sentences" "$out/text" extract
+step "extracting the sentences" "$out/text" text
 step "tokenising" "$out/tokens" tokens
-step "choosing pairs and sets" "$out/split" split
+step "choosing pairs" "$out/clean" pairs
+step "choosing sets" "$out/sets" sets
 step "learning and applying BPE" "$out/bpe" sub_words
 step "binarising" "$out/data" data
-echo "$out/data: $(($(wc -l < "$out/data/dict.en.txt") + 4)) types, $(wc -l < "$out/split/train.en") training pairs"
+summary "$out/bpe" en

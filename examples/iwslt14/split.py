@@ -3,16 +3,14 @@
     python examples/iwslt14/split.py TOKENS de|ro|es --out FOLDER
 
 De-En: lower-cased; every 23rd training pair (7K) is for validation, and dev2010 with tst2010, tst2011 and tst2012 for
-the test. Ro-En and Es-En: these four are for validation, and tst2014 for the test. Training and validation pairs of
-De-En have 1 to 175 tokens a side, neither side more than 1.5 times as long as the other; so have Ro-En's and Es-En's
-training pairs.
+the test. Ro-En and Es-En: these four are for validation, and tst2014 for the test.
 """
 
 import argparse
 import sys
 from pathlib import Path
 
-LONGEST, RATIO, EVERY = 175, 1.5, 23
+EVERY = 23
 TALKS = ("dev2010", "tst2010", "tst2011", "tst2012")
 Pair = tuple[str, str]
 
@@ -26,14 +24,9 @@ def read(folder: Path, name: str, language: str, lower: bool) -> list[Pair]:
     return [(source.lower(), target.lower()) if lower else (source, target) for source, target in pairs]
 
 
-def well_matched(pair: Pair) -> bool:
-    source, target = (len(side.split()) for side in pair)
-    return min(source, target) >= 1 and max(source, target) <= min(LONGEST, RATIO * min(source, target))
-
-
 def split(folder: Path, language: str) -> dict[str, list[Pair]]:
     lower = language == "de"
-    train = [pair for pair in read(folder, "train", language, lower) if well_matched(pair)]
+    train = read(folder, "train", language, lower)
     talks = [pair for name in TALKS for pair in read(folder, name, language, lower)]
     if language != "de":
         return {"train": train, "valid": talks, "test": read(folder, "tst2014", language, lower)}

@@ -7,17 +7,8 @@
 #   --out  that of prepare.sh (default: runs/iwslt14-de and so on); models and the table go to its folder `table`
 #
 # As --rows lwc for LWC alone, --train="--fp16" for half precision, --dry-run to see the commands.
-flags=() own=()
-while [ $# -gt 0 ]; do
-  [ "$1" = -- ] && { shift; flags=("$@"); break; }
-  own+=("$1")
-  shift
-done
-set -- "${own[@]}"
 source "$(dirname "$0")/../recipe.sh"
 language=${words[0]:-}
 case $language in de | ro | es) ;; *) fail "usage: train.sh de|ro|es [--out FOLDER] [-- flags ...]" ;; esac
 out=${out:-$PWD/runs/iwslt14-$language}
-[ -d "$out/data" ] || fail "$out/data is missing: run prepare.sh $language first"
-
-lwc-fairseq table "$root/examples/tables/lwc_table1_${language}_en.yaml" --data "$out/data" --out "$out/table" "${flags[@]}"
+train_table "$root/examples/tables/lwc_table1_${language}_en.yaml"

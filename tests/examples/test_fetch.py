@@ -51,9 +51,9 @@ def fetch(server, tmp_path):
 
     def call(*flags, check=True, **entry):
         entry = {"url": f"http://127.0.0.1:{server.server_port}/corpus.tgz", **entry}
-        (tmp_path / "sources.yaml").write_text(yaml.safe_dump({"corpus": entry}))
+        (tmp_path / "sources.yaml").write_text(yaml.safe_dump({"corpus.tgz": entry}))
         flags = ("--to", tmp_path / "data", "--sources", tmp_path / "sources.yaml", *flags)
-        return run("python", ROOT / "examples" / "fetch.py", "corpus", *flags, check=check)
+        return run("python", ROOT / "examples" / "fetch.py", "corpus.tgz", *flags, check=check)
 
     return call
 
@@ -95,7 +95,7 @@ def test_a_whole_part_is_only_compared(fetch, server, tmp_path):
     assert (tmp_path / "data" / "corpus.tgz").read_bytes() == CONTENT
 
 
-@pytest.mark.parametrize("wrong", [{"bytes": 5}, {"sha256": "0" * 64}])
+@pytest.mark.parametrize("wrong", [{"bytes": 5}, {"sha256": "0" * 64}, {"md5": "0" * 32}])
 def test_another_file_is_refused_and_removed(fetch, tmp_path, wrong):
     assert "is not the file that was expected" in error(fetch(check=False, **{**KNOWN, **wrong}))
     assert files(tmp_path / "data") == []
@@ -118,6 +118,12 @@ def test_from_a_folder_or_a_mirror(fetch, server, tmp_path):
     assert (tmp_path / "data" / "corpus.tgz").read_bytes() == CONTENT
 
 
+def test_room_for_all_that_follows_is_asked_for_first(fetch, server, tmp_path):
+    assert "MiB are free" in error(fetch("--room", "1e9", check=False, **KNOWN)) and not server.asked
+    fetch("--room", "0.001", **KNOWN)
+    fetch("--room", "1e9", **KNOWN)  # what follows was made, too, or is being made
+
+
 def test_bad_input(fetch, server, tmp_path):
     address = f"http://127.0.0.1:{server.server_port}"
     assert "404 Not Found: get the file elsewhere" in error(fetch(check=False, url=f"{address}/missing.tgz"))
@@ -128,7 +134,10 @@ def test_bad_input(fetch, server, tmp_path):
 
 
 def test_the_list_of_sources():
-    for name, entry in yaml.safe_load((ROOT / "examples" / "sources.yaml").read_text()).items():
-        assert entry["url"].startswith("https://"), name
-        assert ("bytes" in entry) == ("sha256" in entry), name
-        assert len(entry.get("sha256", "0" * 64)) == 64
+    sources = yaml.safe_load((ROOT / "examples" / "sources.yaml").read_text())
+    used = " ".join(path.read_text() for path in (ROOT / "examples").glob("*/prepare.sh"))
+    for name, entry in sources.items():
+        assert entry["url"].startswith(("https://", "http://www-lium.univ-lemans.fr/")), name  # which has no other
+        assert len(entry.get("sha256", "0" * 64)) == 64 and len(entry.get("md5", "0" * 32)) == 32
+        stem = re.split(r"[-/.]", name)[0]
+        assert stem in used, f"{name}: no recipe fetches it"

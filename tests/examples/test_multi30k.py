@@ -5,30 +5,43 @@ import pytest
 from conftest import ROOT, run
 
 MULTI30K = ROOT.parent / "shared" / "multi30k"
+RECIPE = ROOT / "examples" / "multi30k"
 
 
 @pytest.mark.skipif(not MULTI30K.is_dir(), reason="Multi30k is not beside the repository")
-def test_recipe_on_a_slice(tmp_path):
-    text = tmp_path / "text"
+@pytest.mark.parametrize(
+    "rows",
+    [("lwc", "lstm"), pytest.param(("transformer", "rnnsearch", "deepatt", "abd"), marks=pytest.mark.long)],
+    ids=["some", "others"],
+)
+def test_recipe_on_a_slice(tmp_path, rows):
+    text, out = tmp_path / "text", tmp_path / "out"
     text.mkdir()
     for split, size in (("train", 300), ("val", 30), ("test_2016_flickr", 12)):
         for language in ("de", "en"):
             lines = (MULTI30K / f"{split}.{language}").read_text(encoding="utf-8").splitlines(keepends=True)
             (text / f"{split}.{language}").write_text("".join(lines[:size]), encoding="utf-8")
 
-    recipe, data = ROOT / "examples" / "multi30k", tmp_path / "data"
-    run("bash", recipe / "prepare.sh", text, data, MERGES="200")
-    assert "is there already" in run("bash", recipe / "prepare.sh", text, data).stdout
-    for model, *flags in (("deepnmt", "--attention-layers", "2"), ("lstm",)):
-        run("bash", recipe / "train.sh", model, data, tmp_path / model, *flags, "--max-update", "1")
-    small = ("--layers", "2", "--embed-dim", "32", "--max-tokens", "2000", "--max-update", "3")
-    run("bash", recipe / "train.sh", "lwc", data, tmp_path / "lwc", *small)
-    scored = run("bash", recipe / "evaluate.sh", tmp_path / "lwc" / "checkpoint_best.pt", data).stdout
+    prepare = ("bash", RECIPE / "prepare.sh", "--from", text, "--out", out)
+    assert run(*prepare, MERGES="200").stdout.splitlines()[-1] == f"{out}/data: 300 training pairs"
+    assert run(*prepare).stdout.count("done before") == 3
+
+    narrow = (
+        "--profile",
+        RECIPE / "narrow.yaml",
+        "--train=--cpu --max-update 2 --total-num-update 2 --warmup-updates 1",
+    )
+    run("bash", RECIPE / "train.sh", "--out", out, "--", "--generate=--cpu --beam 1", *narrow, "--rows", *rows)
+    assert "failed" not in (out / "table" / "table.md").read_text()
+    assert {path.parts[-3] for path in (out / "table").glob("*/seed1/checkpoint_best.pt")} == set(rows)
+
+    checkpoint = out / "table" / rows[0] / "seed1" / "checkpoint_best.pt"
+    scored = run("bash", RECIPE / "evaluate.sh", checkpoint, "--out", out, "--", "--cpu").stdout
     assert '"name": "BLEU"' in scored and "tok:none" in scored
-    assert len((tmp_path / "lwc" / "hypotheses.en").read_text().splitlines()) == 12
+    assert len((checkpoint.parent / "checkpoint_best.test.txt").read_text().splitlines()) == 12
 
 
 def test_missing_data_is_named(tmp_path):
-    done = run("bash", ROOT / "examples" / "multi30k" / "prepare.sh", tmp_path, tmp_path / "data", check=False)
-    assert done.returncode and f"{tmp_path}/train.de is missing" in done.stderr
-    assert not (tmp_path / "data").exists()
+    done = run("bash", RECIPE / "prepare.sh", "--from", tmp_path, "--out", tmp_path / "out", check=False)
+    assert done.returncode and "there is neither train.de nor train.lc.norm.tok.de" in done.stderr
+    assert not (tmp_path / "out" / "data").exists()

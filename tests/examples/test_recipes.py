@@ -1,7 +1,12 @@
 """The recipes from end to end, with tiny archives in the layout of the originals."""
 
+import gzip
+import io
 import random
 import tarfile
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +14,9 @@ from conftest import ROOT, run
 
 TALKS = ("dev2010", "tst2010", "tst2011", "tst2012", "tst2014")
 SMALL = "--cpu --layers 1 --embed-dim 16 --ffn-embed-dim 16 --attention-heads 2 --max-update 2 --max-tokens 1000"
+NARROW = "--cpu --embed-dim 12 --hidden-dim 16 --max-update 2"
+EXAMPLES = ROOT / "examples"
+SETTINGS = {"MERGES": "60", "OMP_NUM_THREADS": "1"}  # nproc heeds the second
 
 
 def sentences(draw, count: int) -> list[tuple[str, str]]:
@@ -19,6 +27,23 @@ def sentences(draw, count: int) -> list[tuple[str, str]]:
         chosen = draw.choices(words, k=draw.randint(3, 9))
         found.append((" ".join(chosen).capitalize() + ".", " ".join(reversed(chosen)).capitalize() + "!"))
     return found
+
+
+def pack(path: Path, members: dict[str, str]) -> None:
+    """Text files as the kind of archive that the name says; compressed those whose names say so."""
+    content = {
+        name: gzip.compress(text.encode()) if name.endswith(".gz") else text.encode() for name, text in members.items()
+    }
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w") as written:
+            for name, data in content.items():
+                written.writestr(name, data)
+        return
+    with tarfile.open(path, "w" if path.suffix == ".tar" else "w:gz") as written:
+        for name, data in content.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            written.addfile(entry, io.BytesIO(data))
 
 
 def iwslt14_archives(folder, language: str) -> None:
@@ -38,12 +63,7 @@ def iwslt14_archives(folder, language: str) -> None:
             xml = f'<?xml version="1.0"?>\n<mteval><doc docid="1">\n<title>T</title>\n{segments}</doc></mteval>\n'
             files[archive][f"{pair}/IWSLT14.TED.{talk}.{pair}.{name}.xml"] = xml
     for archive, members in files.items():
-        for name, text in members.items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(text, encoding="utf-8")
-        with tarfile.open(folder / archive, "w:gz") as written:
-            for name in members:
-                written.add(folder / name, name)
+        pack(folder / archive, members)
 
 
 def lines(path) -> list[str]:
@@ -51,7 +71,7 @@ def lines(path) -> list[str]:
 
 
 class TestIWSLT14:
-    FOLDER = ROOT / "examples" / "iwslt14"
+    FOLDER = EXAMPLES / "iwslt14"
 
     @pytest.fixture(params=["de", "ro"])
     def language(self, request):
@@ -61,21 +81,21 @@ class TestIWSLT14:
     def prepare(self, tmp_path, language):
         iwslt14_archives(tmp_path, language)
         command = ("bash", self.FOLDER / "prepare.sh", language, "--from", tmp_path, "--out", tmp_path / "out")
-        return lambda **settings: run(*command, MERGES="60", **settings)
+        return lambda: run(*command, **SETTINGS)
 
     def test_from_archive_to_score(self, prepare, language, tmp_path):
         out = tmp_path / "out"
         done = prepare()
-        assert done.stdout.splitlines()[-1].startswith(f"{out}/data: ")
-        sizes = {name: len(lines(out / "split" / f"{name}.en")) for name in ("train", "valid", "test")}
+        assert done.stdout.splitlines()[-1] == f"{out}/data: {'221' if language == 'de' else '231'} training pairs"
+        sizes = {name: len(lines(out / "sets" / f"{name}.en")) for name in ("train", "valid", "test")}
         expected = {"de": (221, 10, 24), "ro": (231, 24, 6)}  # De-En: every 23rd pair is for validation
         assert tuple(sizes.values()) == expected[language]
-        text = lines(out / "split" / "train.en")[0]
+        text = lines(out / "sets" / "train.en")[0]
         assert text.endswith(("!", "titel", "Titel")) and (text == text.lower()) == (language == "de")
-        assert prepare().stdout.count("done before") == 5
+        assert prepare().stdout.count("done before") == 6
         (out / "data").rename(out / "data.making")  # as a step that was killed leaves it
         (out / "data.making" / "dict.en.txt").unlink()
-        assert prepare().stdout.count("done before") == 4
+        assert prepare().stdout.count("done before") == 5
         assert (out / "data" / "dict.en.txt").exists() and not (out / "data.making").exists()
         if language != "de":
             return  # the rest differs in one flag
@@ -84,14 +104,212 @@ class TestIWSLT14:
         run(*train, "--rows", "lwc", f"--train={SMALL}", "--generate=--cpu")
         checkpoint = next((out / "table").rglob("checkpoint_best.pt"))
         run("bash", self.FOLDER / "evaluate.sh", language, checkpoint, "--out", out)
-        translations = lines(checkpoint.with_name("checkpoint_best.test.en"))
+        translations = lines(checkpoint.with_name("checkpoint_best.test.txt"))
         assert len(translations) == sizes["test"]
 
     def test_what_is_missing_is_named(self, tmp_path):
         done = run("bash", self.FOLDER / "prepare.sh", "de", "--from", tmp_path, "--out", tmp_path / "out", check=False)
         assert done.returncode and "there is neither iwslt14-de-en.tgz nor de-en.tgz" in done.stderr
         done = run("bash", self.FOLDER / "train.sh", "de", "--out", tmp_path / "out", check=False)
-        assert done.returncode and "data is missing: run prepare.sh de first" in done.stderr
+        assert done.returncode and "data is missing: run prepare.sh first" in done.stderr
         for script in ("prepare", "train", "evaluate"):
             done = run("bash", self.FOLDER / f"{script}.sh", "nl", check=False)
             assert done.returncode and "usage: " in done.stderr
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A folder of examples/, and what its archives hold."""
+
+    folder: str
+    languages: tuple[str, str]
+    corpora: tuple[tuple[str, str, str, int], ...]  # archive, file of the source, file of the target, pairs
+    sizes: tuple[int, int, int]  # of train, valid, test
+    row: str
+    flags: str
+    words: tuple[str, ...] = ()
+    joined: bool = False
+
+    def pack(self, folder: Path) -> None:
+        draw = random.Random(1)
+        archives: dict[str, dict[str, str]] = {}
+        for archive, source, target, count in self.corpora:
+            pairs = sentences(draw, count)
+            if "test" not in archive and "dev" not in archive:
+                pairs[0] = "Eins\u2028zwei drei.", "Drei\rzwei eins!"  # one line each
+                pairs[1] = " ".join(["lang"] * 60), " ".join(["lang"] * 55)
+                pairs[2] = "", "Ohne Quelle."
+            for side, name in enumerate((source, target)):
+                lines = [pair[side] for pair in pairs]
+                if name.endswith(".sgm"):
+                    lines = [
+                        '<doc docid="1">',
+                        *(f'<seg id="{i}">{line}</seg>' for i, line in enumerate(lines)),
+                        "</doc>",
+                    ]
+                archives.setdefault(archive, {})[name] = "".join(f"{line}\n" for line in lines)
+        for archive, members in archives.items():
+            if archive == ".":
+                for name, text in members.items():
+                    (folder / name).write_bytes(gzip.compress(text.encode()))
+            else:
+                pack(folder / archive, members)
+
+
+def both(archive: str, pattern: str, sides: tuple[str, str], count: int) -> tuple[str, str, str, int]:
+    return archive, *(pattern.format(side) for side in sides), count
+
+
+EN_DE = ("en", "de")
+WMT_EN_DE = (
+    both("europarl-v7.tgz", "training/europarl-v7.de-en.{}", EN_DE, 60),
+    both("commoncrawl.tgz", "commoncrawl.de-en.{}", EN_DE, 50),
+)
+WMT12 = both("wmt12-test.tgz", "test/newstest2012-src.{}.sgm", EN_DE, 4)
+WMT13 = both("wmt13-test.tgz", "test/newstest2013-src.{}.sgm", EN_DE, 5)
+WMT14_EN_DE = (
+    *WMT_EN_DE,
+    both("news-commentary-v9.tgz", "training/news-commentary-v9.de-en.{}", EN_DE, 40),
+    WMT12,
+    WMT13,
+    both("wmt14-test-full.tgz", "test-full/newstest2014-deen-{}.sgm", ("src.en", "ref.de"), 6),
+)
+WMT15_EN_DE = (
+    *WMT_EN_DE,
+    both("news-commentary-v10.tgz", "training-parallel-nc-v10/news-commentary-v10.de-en.{}", EN_DE, 40),
+    WMT13,
+    both("wmt15-test.tgz", "test/newstest2015-ende-{}.sgm", ("src.en", "ref.de"), 6),
+)
+WMT16_EN_RO = (
+    both("europarl-v8.tgz", "training-parallel-ep-v8/europarl-v8.ro-en.{}", ("en", "ro"), 60),
+    both("setimes-en-ro.zip", "SETIMES.en-ro.{}", ("en", "ro"), 50),
+    both(".", "corpus.bt.en-ro.{}.gz", ("en", "ro"), 40),
+    both("wmt16-dev.tgz", "dev/newsdev2016-enro-{}.sgm", ("src.en", "ref.ro"), 5),
+    both("wmt16-test.tgz", "test/newstest2016-enro-{}.sgm", ("src.en", "ref.ro"), 6),
+)
+WMT14_EN_FR = (
+    *(
+        both("bitexts.tgz", f"bitexts.selected/{name}.{{}}.gz", ("en", "fr"), 30)
+        for name in ("ep7_pc45", "nc9", "dev08_11", "crawl", "ccb2_pc30", "un2000_pc34")
+    ),
+    both("dev+test.tgz", "dev/ntst1213.{}", ("en", "fr"), 5),
+    both("dev+test.tgz", "dev/ntst14.{}", ("en", "fr"), 6),
+)
+DEEPATT = f"{NARROW} --attention-layers 2 --init-std 0.1"
+RECIPES = [
+    Recipe("wmt14_en_de", EN_DE, WMT14_EN_DE, (147, 9, 6), "lwc_base", SMALL, ("lwc",), joined=True),
+    Recipe("wmt14_en_de", EN_DE, WMT14_EN_DE, (147, 5, 6), "deepatt_adam", DEEPATT, ("deepatt",)),
+    Recipe("wmt15_en_de", EN_DE, WMT15_EN_DE, (144, 5, 6), "abd", f"{NARROW} --init-std 0.1"),
+    Recipe("wmt16_en_ro", ("en", "ro"), WMT16_EN_RO, (147, 5, 6), "lwc_big", SMALL, joined=True),
+    Recipe("wmt14_en_fr", ("en", "fr"), WMT14_EN_FR, (174, 5, 6), "deepatt_adam", DEEPATT),
+]
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: "-".join((recipe.folder, *recipe.words)))
+def test_from_archives_to_score(recipe, tmp_path):
+    """Every script, on archives in the layout of the originals; empty pairs go, and too long ones."""
+    recipe.pack(tmp_path)
+    out, folder = tmp_path / "out", EXAMPLES / recipe.folder
+    place = (*recipe.words, "--out", out)
+    done = run("bash", folder / "prepare.sh", *place, "--from", tmp_path, **SETTINGS)
+    assert done.stdout.splitlines()[-1] == f"{out}/data: {recipe.sizes[0]} training pairs"
+    for language in recipe.languages:
+        for name, size in zip(("train", "valid", "test"), recipe.sizes, strict=True):
+            assert len((out / "bpe" / f"{name}.{language}").read_bytes().splitlines()) == size
+    texts = [
+        [word.strip(".!").lower() for word in lines(out / "text" / f"train.{n}")[0].split()] for n in recipe.languages
+    ]
+    assert texts[0] == texts[1][::-1] == ["eins", "zwei", "drei"]
+    dictionaries = [(out / "data" / f"dict.{language}.txt").read_text() for language in recipe.languages]
+    assert (dictionaries[0] == dictionaries[1]) == recipe.joined
+
+    run("bash", folder / "train.sh", *place, "--", "--rows", recipe.row, f"--train={recipe.flags}", "--generate=--cpu")
+    checkpoint = out / "table" / recipe.row / "seed1" / "checkpoint_best.pt"
+    evaluate = ("bash", folder / "evaluate.sh", *recipe.words, f"{checkpoint}:{checkpoint}", "--out", out)
+    scored = run(*evaluate, "--", "--cpu").stdout
+    assert '"name": "BLEU"' in scored and f"tok:{'13a' if recipe.folder == 'wmt16_en_ro' else 'none'}" in scored
+    assert len(lines(checkpoint.with_name("checkpoint_best.test.txt"))) == recipe.sizes[2]
+
+
+class TestNIST:
+    FOLDER = EXAMPLES / "nist_zh_en"
+
+    @pytest.fixture
+    def copy(self, tmp_path):
+        """Chinese in words, English as it was printed, four references for the test sets."""
+        folder = tmp_path / "copy"
+        folder.mkdir()
+        draw = random.Random(1)
+        pairs = [*sentences(draw, 80), (" ".join(["词"] * 51), "Long.")]
+        for side, name in enumerate(("zh", "en")):
+            (folder / f"train.{name}").write_text("".join(f"{pair[side]}\n" for pair in pairs), encoding="utf-8")
+        for name, size in (("mt02", 3), ("mt03", 4), ("mt04", 5), ("mt05", 6), ("mt06", 7), ("mt08", 8)):
+            pairs = sentences(draw, size)
+            (folder / f"{name}.zh").write_text("".join(f"{source}\n" for source, _ in pairs))
+            for i in range(4):
+                (folder / f"{name}.en{i}").write_text("".join(f"{target} {i}\n" for _, target in pairs))
+        return folder
+
+    @pytest.mark.parametrize(
+        ("paper", "row", "tests"),
+        [
+            ("abd", "abd", ["mt03", "mt04", "mt05", "mt06"]),
+            ("deepatt", "deepatt", ["mt02", "mt03", "mt04", "mt06", "mt08"]),
+        ],
+    )
+    def test_from_the_copy_to_the_scores(self, copy, tmp_path, paper, row, tests):
+        out = tmp_path / "out"
+        done = run("bash", self.FOLDER / "prepare.sh", paper, "--from", copy, "--out", out, **SETTINGS)
+        assert done.stdout.splitlines()[-1] == f"{out}/data: 80 training pairs"
+        assert lines(out / "clean" / "reference3.en")[0].endswith("! 3")
+        assert not any(character.isupper() for character in (out / "clean" / "train.en").read_text())
+        assert (out / "data" / "dict.zh.txt").read_text() != (out / "data" / "dict.en.txt").read_text()
+        if paper != "abd":
+            return  # the rest differs in names
+        flags = ("--rows", row, f"--train={NARROW} --init-std 0.1", "--generate=--cpu")
+        trained = run("bash", self.FOLDER / "train.sh", paper, "--out", out, "--", *flags)
+        assert "nrefs:4|case:lc" in (out / "table" / "table.md").read_text(), trained.stdout
+        checkpoint = out / "table" / row / "seed1" / "checkpoint_best.pt"
+        scored = run("bash", self.FOLDER / "evaluate.sh", paper, checkpoint, "--out", out, "--", "--cpu").stdout
+        scores = dict(line.split() for line in scored.splitlines())
+        assert list(scores) == [*tests, "all", "mean"]
+        assert float(scores["mean"]) == pytest.approx(sum(float(scores[name]) for name in tests) / len(tests), abs=0.01)
+        assert len(lines(checkpoint.with_name("checkpoint_best.test.txt"))) == 22
+
+    def test_what_is_missing_is_named(self, copy, tmp_path):
+        prepare = ("bash", self.FOLDER / "prepare.sh", "abd", "--out", tmp_path / "out")
+        assert "name the folder of your copy by --from" in run(*prepare, check=False).stderr
+        (copy / "mt04.en2").unlink()
+        done = run(*prepare, "--from", copy, check=False)
+        assert done.returncode and "prepare.sh: stopped while reading the sentences" in done.stderr
+        assert "mt04.en2 is not in it" in done.stderr and not (tmp_path / "out" / "text").exists()
+
+
+class TestExtract:
+    @pytest.fixture
+    def extract(self, tmp_path):
+        command = ("python", EXAMPLES / "extract.py", "en", "de", "--archives", tmp_path, "--to", tmp_path / "train")
+        return lambda *corpus: run(*command, "--corpus", *corpus, check=False)
+
+    def test_sides_of_unequal_length_are_refused(self, extract, tmp_path):
+        pack(tmp_path / "corpus.tgz", {"a/text.en": "one\ntwo\n", "a/text.de": "eins\n"})
+        done = extract("corpus.tgz", "text.en", "text.de")
+        assert done.returncode and "text.en has 2 sentences, text.de has 1" in done.stderr
+
+    def test_what_is_not_there_is_named(self, extract, tmp_path):
+        pack(tmp_path / "corpus.tgz", {"a/text.en": "one\n"})
+        for corpus, message in (
+            (("corpus.tgz", "text.en", "text.de"), "text.de is not in it"),
+            (("other.tgz", "text.en", "text.de"), "other.tgz"),
+        ):
+            done = extract(*corpus)
+            assert done.returncode and message in done.stderr and "Traceback" not in done.stderr
+
+    def test_half_an_archive_is_refused(self, extract, tmp_path):
+        draw = random.Random(1)
+        text = "".join(f"{draw.random()}\n" for _ in range(5000))
+        pack(tmp_path / "corpus.tgz", {"a/text.en": text, "a/text.de": text})
+        whole = (tmp_path / "corpus.tgz").read_bytes()
+        (tmp_path / "corpus.tgz").write_bytes(whole[: len(whole) // 2])
+        done = extract("corpus.tgz", "text.en", "text.de")
+        assert done.returncode and "extract.py: error" in done.stderr and "Traceback" not in done.stderr

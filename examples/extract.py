@@ -1,0 +1,91 @@
+r"""Parallel text out of the archives that a corpus comes in: a sentence a line, both sides with equally many lines.
+
+    python examples/extract.py SOURCE TARGET --archives FOLDER --to PREFIX \
+        --corpus ARCHIVE SOURCE_FILE TARGET_FILE [--corpus ...]
+
+writes PREFIX.SOURCE and PREFIX.TARGET, all corpora one after the other. An ARCHIVE is a tar or zip file in FOLDER, or
+`.` for the folder itself; files in it are found by their name, in whatever folder they are there. Of `.sgm` files,
+WMT's test sets, it takes the segments; `.gz` files are unpacked. What other programs would take for the end of a line
+(a carriage return, Unicode's line separator) becomes a blank.
+"""
+
+import argparse
+import contextlib
+import gzip
+import re
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+SEGMENT = re.compile(r"<seg[^>]*>(.*)</seg>")
+LINE_BREAKS = str.maketrans(dict.fromkeys("\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", " "))
+
+
+class ExtractError(Exception):
+    """What is not as expected, in a line."""
+
+
+@contextlib.contextmanager
+def opened(archive: Path, name: str) -> Iterator[BinaryIO]:
+    """The file of that name in a folder, or in a tar or zip file."""
+    with contextlib.ExitStack() as stack:
+        if archive.is_dir():
+            found = (archive / name).open("rb") if (archive / name).is_file() else None
+        elif archive.suffix == ".zip":
+            members = stack.enter_context(zipfile.ZipFile(archive))
+            path = next((path for path in members.namelist() if Path(path).name == name), None)
+            found = path and members.open(path)
+        else:
+            members = stack.enter_context(tarfile.open(archive))
+            member = next((member for member in members if member.isfile() and Path(member.name).name == name), None)
+            found = member and members.extractfile(member)
+        if found is None:
+            raise ExtractError(f"{archive}: {name} is not in it: not the whole archive, or another one")
+        yield stack.enter_context(found)
+
+
+def sentences(file: BinaryIO, name: str) -> Iterator[str]:
+    """Lines without their end; of a `.sgm` file those of its segments."""
+    if name.endswith(".gz"):
+        file, name = gzip.GzipFile(fileobj=file), name.removesuffix(".gz")
+    for line in file:
+        text = line.decode("utf-8").removesuffix("\n").translate(LINE_BREAKS)
+        if not name.endswith(".sgm"):
+            yield text
+        elif segment := SEGMENT.search(text):
+            yield " ".join(segment[1].split())
+
+
+def extract(archives: Path, corpora: list[list[str]], to: list[Path]) -> None:
+    with contextlib.ExitStack() as stack:
+        out = [stack.enter_context(path.open("w", encoding="utf-8", newline="\n")) for path in to]
+        for archive, *names in corpora:
+            counts = []
+            for name, side in zip(names, out, strict=True):
+                with opened(archives / archive, name) as file:
+                    counts.append(sum(1 for text in sentences(file, name) if side.write(f"{text}\n")))
+            print(f"  {names[0]}, {names[1]}: {counts[0]} pairs", file=sys.stderr)
+            if counts[0] != counts[1]:
+                raise ExtractError(f"{archive}: {names[0]} has {counts[0]} sentences, {names[1]} has {counts[1]}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source", metavar="SOURCE", help="language of the source")
+    parser.add_argument("target", metavar="TARGET", help="language of the target")
+    parser.add_argument("--archives", required=True, type=Path, metavar="FOLDER")
+    parser.add_argument("--to", required=True, metavar="PREFIX")
+    names = ("ARCHIVE", "SOURCE_FILE", "TARGET_FILE")
+    parser.add_argument("--corpus", required=True, nargs=3, action="append", metavar=names)
+    args = parser.parse_args()
+    try:
+        extract(args.archives, args.corpus, [Path(f"{args.to}.{side}") for side in (args.source, args.target)])
+    except (ExtractError, OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, UnicodeDecodeError) as error:
+        sys.exit(f"extract.py: error: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# NIST Chinese to English to binary data, from a copy of your own: the data are the LDC's. 30,000 types a side, other words
+# are UNK.
+#
+#   bash examples/nist_zh_en/prepare.sh deepatt|abd --from FOLDER [--out FOLDER]
+#
+#   deepatt  Zhang, Xiong, Su (2018): MT05 for validation; MT02, 03, 04, 06 and 08 as test
+#   abd      Zhang et al. (AAAI 2018): MT02 for validation; MT03, 04, 05 and 06 as test; pairs of at most 50 words
+#   --from   a folder with train.zh and train.en; mt02.zh and its references mt02.en0 to mt02.en3, and so on: a sentence a
+#            line, UTF-8, Chinese cut into words. English is tokenised here, and its letters made small
+#   --out    where everything goes (default: runs/nist_zh_en-deepatt and so on); the data are in its folder `data`
+#
+# Finished steps are kept.
+source "$(dirname "$0")/../recipe.sh"
+paper=${words[0]:-}
+case $paper in
+  deepatt) valid=mt05 tests=(mt02 mt03 mt04 mt06 mt08) longest=250 ;; # the paper names no limit
+  abd) valid=mt02 tests=(mt03 mt04 mt05 mt06) longest=50 ;;
+  *) fail "usage: prepare.sh deepatt|abd --from FOLDER [--out FOLDER]" ;;
+esac
+[ -d "$from" ] || fail "the data are the LDC's: name the folder of your copy by --from; see the head of $0"
+out=${out:-$PWD/runs/nist_zh_en-$paper}
+mkdir -p "$out"
+
+ln -sfn "$from" "$out/archives"
+text() {
+  extract train zh en . train.{zh,en}
+  extract valid zh en . "$valid".{zh,en0}
+  local i set corpora
+  for i in 0 1 2 3; do
+    corpora=()
+    for set in "${tests[@]}"; do
+      corpora+=(. "$set.zh" "$set.en$i")
+    done
+    extract "reference$i" zh en "${corpora[@]}"
+  done
+  cp "$making/reference0.zh" "$making/test.zh"
+  cp "$making/reference0.en" "$making/test.en"
+  for set in "${tests[@]}"; do
+    echo "$set $(wc -l < "$from/$set.zh")"
+  done > "$making/sets" # for evaluate.sh
+}
+tokens() {
+  tokenise "$out/text" "$making" en
+  local file
+  for file in "$making"/*.en; do
+    tr A-Z a-z < "$file" > "$file.small"
+    mv "$file.small" "$file"
+  done
+  cp "$out/text"/*.zh "$making"
+}
+pairs() { clean "$out/tokens" "$making" zh en --longest "$longest"; }
+data() { binarise "$out/clean" "$making" zh en --nwordssrc 30000 --nwordstgt 30000; }
+
+step "reading the sentences" "$out/text" text
+step "tokenising" "$out/tokens" tokens
+step "choosing pairs" "$out/clean" pairs
+step "binarising" "$out/data" data
+summary "$out/clean" zh en
