@@ -73,7 +73,7 @@ def lines(path) -> list[str]:
 class TestIWSLT14:
     FOLDER = EXAMPLES / "iwslt14"
 
-    @pytest.fixture(params=["de", "ro"])
+    @pytest.fixture(params=["de", "ro", "es"])
     def language(self, request):
         return request.param
 
@@ -88,7 +88,11 @@ class TestIWSLT14:
         done = prepare()
         assert done.stdout.splitlines()[-1] == f"{out}/data: {'221' if language == 'de' else '231'} training pairs"
         sizes = {name: len(lines(out / "sets" / f"{name}.en")) for name in ("train", "valid", "test")}
-        expected = {"de": (221, 10, 24), "ro": (231, 24, 6)}  # De-En: every 23rd pair is for validation
+        expected = {
+            "de": (221, 10, 24),
+            "ro": (231, 24, 6),
+            "es": (231, 24, 6),
+        }  # De-En: every 23rd pair is for validation
         assert tuple(sizes.values()) == expected[language]
         text = lines(out / "sets" / "train.en")[0]
         assert text.endswith(("!", "titel", "Titel")) and (text == text.lower()) == (language == "de")
@@ -97,10 +101,10 @@ class TestIWSLT14:
         (out / "data.making" / "dict.en.txt").unlink()
         assert prepare().stdout.count("done before") == 5
         assert (out / "data" / "dict.en.txt").exists() and not (out / "data.making").exists()
-        if language != "de":
-            return  # the rest differs in one flag
-
         train = ("bash", self.FOLDER / "train.sh", language, "--out", out, "--")
+        if language != "de":  # the rest differs in names
+            assert f"fairseq-train {out}/data" in run(*train, "--rows", "lwc", "--dry-run").stdout
+            return
         run(*train, "--rows", "lwc", f"--train={SMALL}", "--generate=--cpu")
         checkpoint = next((out / "table").rglob("checkpoint_best.pt"))
         run("bash", self.FOLDER / "evaluate.sh", language, checkpoint, "--out", out)
