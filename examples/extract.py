@@ -16,6 +16,7 @@ import re
 import sys
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -83,8 +84,10 @@ def main() -> None:
     args = parser.parse_args()
     try:
         extract(args.archives, args.corpus, [Path(f"{args.to}.{side}") for side in (args.source, args.target)])
-    except (ExtractError, OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, UnicodeDecodeError) as error:
+    except ExtractError as error:
         sys.exit(f"extract.py: error: {error}")
+    except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, zlib.error, UnicodeDecodeError) as error:
+        sys.exit(f"extract.py: error: {error}: if an archive in {args.archives} is damaged, remove it and start again")
 
 
 if __name__ == "__main__":

@@ -13,8 +13,11 @@ import http.client
 import os
 import shutil
 import sys
+import tarfile
 import urllib.error
 import urllib.request
+import zipfile
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +43,7 @@ class Source:
     bytes: int | None = None
     sha256: str | None = None
     md5: str | None = None  # where that is what is published
+    other_name: str | None = None  # in its official place, if no other source has that name
 
     @property
     def file(self) -> str:
@@ -47,7 +51,13 @@ class Source:
 
 
 def read_sources(path: Path) -> dict[str, Source]:
-    return {name: Source(name, **entry) for name, entry in yaml.safe_load(path.read_text(encoding="utf-8")).items()}
+    entries = yaml.safe_load(path.read_text(encoding="utf-8"))
+    names = {name: Path(entry["url"]).name for name, entry in entries.items()}
+    counts = Counter(names.values())
+    return {
+        name: Source(name, **entry, other_name=names[name] if counts[names[name]] == 1 else None)
+        for name, entry in entries.items()
+    }
 
 
 def fetch(source: Source, folder: Path, place: str | None) -> Path:
@@ -77,16 +87,23 @@ def check_space(folder: Path, wanted: int) -> None:
     if wanted + SPARE_BYTES > free:
         raise FetchError(
             f"{folder}: {free >> 20} MiB are free, and {(wanted + SPARE_BYTES) >> 20} MiB are needed: make room, or "
-            "name another folder with --to"
+            "name another folder (--to; of a recipe, --out)"
         )
+
+
+def have(path: Path) -> int:
+    """Bytes of a file, or of what has come of it."""
+    return sum(file.stat().st_size for file in (path, path.with_name(path.name + ".part")) if file.exists())
 
 
 def copy_own(source: Source, place: Path, part: Path) -> None:
     """From a folder of the user's, under the name here or under that at the official place."""
-    candidates = [place / source.file, place / Path(source.url).name]
-    own = next((path for path in candidates if path.is_file()), None)
+    names = [name for name in (source.file, source.other_name) if name]
+    own = next((place / name for name in names if (place / name).is_file()), None)
     if own is None:
-        raise FetchError(f"--from {place}: there is neither {candidates[0].name} nor {candidates[1].name}")
+        raise FetchError(f"--from {place}: there is no {' and no '.join(names)}")
+    if not is_of_its_kind(source, own):
+        raise FetchError(f"{own} is damaged, or not a {Path(source.file).suffix} file: put the original there")
     shutil.copyfile(own, part)
     if not expected(source, part):
         print(f"{own} is not the file at {source.url}: taken as it is", file=sys.stderr)
@@ -124,9 +141,10 @@ def download(url: str, part: Path, size: int | None) -> None:
 def check(source: Source, part: Path, url: str) -> None:
     """Compare size and checksum; a file that is another one is removed."""
     size, found = part.stat().st_size, digest(part, "sha256")
-    if not expected(source, part):
+    if not (expected(source, part) and is_of_its_kind(source, part)):
         part.unlink()
-        wanted = [f"{name} {value}" for name, value in vars(source).items() if value and name not in ("name", "url")]
+        wanted = [f"{name} {getattr(source, name)}" for name in ("bytes", "sha256", "md5") if getattr(source, name)]
+        wanted = wanted or [f"a {Path(source.file).suffix} file"]
         raise FetchError(
             f"{url} is not the file that was expected (bytes {size}, sha256 {found}; expected {', '.join(wanted)}); it "
             "was removed. Name another place by --from"
@@ -140,6 +158,16 @@ def expected(source: Source, path: Path) -> bool:
     if source.bytes not in (None, path.stat().st_size):
         return False
     return all(getattr(source, kind) in (None, digest(path, kind)) for kind in ("sha256", "md5"))
+
+
+def is_of_its_kind(source: Source, path: Path) -> bool:
+    """Whether an archive is one: a server may send a page that says that the file is elsewhere."""
+    if source.file.endswith((".tgz", ".tar")):
+        return tarfile.is_tarfile(path)
+    if source.file.endswith(".zip"):
+        return zipfile.is_zipfile(path)
+    with path.open("rb") as file:
+        return not source.file.endswith(".gz") or file.read(2) == b"\x1f\x8b"
 
 
 def digest(path: Path, kind: str) -> str:
@@ -162,8 +190,9 @@ def main() -> None:
         parser.error(f"{', '.join(unknown)}: not in {args.sources}, which has {', '.join(sources)}")
     args.to.mkdir(parents=True, exist_ok=True)
     try:
-        if not is_folder(args.place) and not all((args.to / sources[name].file).exists() for name in args.names):
-            check_space(args.to, round(args.room * 2**30))
+        files = [args.to / sources[name].file for name in args.names]
+        if not is_folder(args.place) and not all(file.exists() for file in files):
+            check_space(args.to, round(args.room * 2**30) - sum(map(have, files)))
         for name in args.names:
             print(fetch(sources[name], args.to, args.place))
     except FetchError as error:

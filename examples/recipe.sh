@@ -67,7 +67,8 @@ extract() {
   python "$root/examples/extract.py" "$source" "$target" --archives "$out/archives" --to "$making/$set" "${corpora[@]}"
 }
 
-# tokenise FROM TO LANGUAGE...: every file FROM/*.LANGUAGE by Moses' rules, into the folder TO
+# tokenise FROM TO LANGUAGE...: every file FROM/*.LANGUAGE by Moses' rules, into the folder TO; ${tokeniser[@]} are flags
+tokeniser=()
 tokenise() {
   local source=$1 target=$2 language file
   shift 2
@@ -75,7 +76,7 @@ tokenise() {
   for language in "$@"; do
     for file in "$source"/*."$language"; do
       echo "  ${file##*/}" >&2
-      sacremoses -l "$language" -j "$(nproc)" tokenize < "$file" > "$target/${file##*/}"
+      sacremoses -l "$language" -j "$(nproc)" tokenize "${tokeniser[@]}" < "$file" > "$target/${file##*/}"
     done
   done
 }
@@ -107,7 +108,7 @@ separate_bpe() {
 apply_bpe() {
   local set
   for set in train valid test; do
-    subword-nmt apply-bpe -c "$3" --num-workers "$(nproc)" --input "$1/$set.$4" --output "$2/$set.$4"
+    subword-nmt apply-bpe -c "$3" < "$1/$set.$4" > "$2/$set.$4"
   done
 }
 

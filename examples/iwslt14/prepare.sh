@@ -11,8 +11,8 @@ source "$(dirname "$0")/../recipe.sh"
 language=${words[0]:-}
 case $language in
   de) merges=31000 files=(iwslt14-de-en.tgz) ;;
-  ro) merges=39000 files=(iwslt14-ro-en.tgz iwslt14-test-ro-en.tgz) ;;
-  es) merges=34000 files=(iwslt14-es-en.tgz iwslt14-test-es-en.tgz) ;;
+  ro) merges=39000 files=(iwslt14.tgz iwslt14-test.tgz) ;;
+  es) merges=34000 files=(iwslt14.tgz iwslt14-test.tgz) ;;
   *) fail "usage: prepare.sh de|ro|es [--from FOLDER|URL] [--out FOLDER]" ;;
 esac
 out=${out:-$PWD/runs/iwslt14-$language}

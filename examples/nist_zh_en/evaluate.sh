@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Translate the test sets with a checkpoint, or an ensemble, as the paper does, beam 10, and score each: case-insensitive
 # BLEU of tokenised text against four references; for the sets together (DeepAtt's column ALL), and their mean (ABD's
-# Average). DeepAtt: scores normalised by length (the rows LN); ABD: sums.
+# Average). DeepAtt: scores normalised by length (the rows LN; for the others add -- --unnormalized); ABD: sums.
 #
 #   bash examples/nist_zh_en/evaluate.sh deepatt|abd CHECKPOINT[:CHECKPOINT...] [--out FOLDER] [-- more flags ...]
 #
@@ -28,11 +28,13 @@ score() {
   tail -n "+$1" "$translations" | head -n "$2" > "$parts/hypotheses"
   sacrebleu "$parts"/{0,1,2,3} -i "$parts/hypotheses" --tokenize none --lowercase --force --score-only --width 2
 }
+sentences=$(awk '{ sum += $2 } END { print sum }' "$out/text/sets")
+[ "$(wc -l < "$translations")" = "$sentences" ] || fail "$translations has not the $sentences sentences of $out/text/sets"
 first=1 scores=()
 while read -r set count; do
   scores+=("$(score "$first" "$count")")
   echo "$set ${scores[-1]}"
   first=$((first + count))
 done < "$out/text/sets"
-echo "all $(score 1 "$((first - 1))")"
+echo "all $(score 1 "$sentences")"
 printf '%s\n' "${scores[@]}" | awk '{ sum += $1 } END { printf "mean %.2f\n", sum / NR }'

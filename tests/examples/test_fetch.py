@@ -2,7 +2,10 @@
 
 import hashlib
 import http.server
+import io
+import random
 import re
+import tarfile
 import threading
 
 import pytest
@@ -10,7 +13,18 @@ import yaml
 
 from conftest import ROOT, run
 
-CONTENT = bytes(range(256)) * 4000
+
+def archive(size: int) -> bytes:
+    """A .tgz of a file of that many bytes, which cannot be compressed."""
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz") as written:
+        entry = tarfile.TarInfo("text")
+        entry.size = size
+        written.addfile(entry, io.BytesIO(random.Random(1).randbytes(size)))
+    return content.getvalue()
+
+
+CONTENT = archive(1_000_000)
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -109,13 +123,30 @@ def test_without_a_published_checksum_it_is_kept(fetch, tmp_path):
 def test_from_a_folder_or_a_mirror(fetch, server, tmp_path):
     own = tmp_path / "own"
     own.mkdir()
-    assert "there is neither corpus.tgz nor" in error(fetch("--from", own, check=False))
-    (own / "corpus.tgz").write_bytes(b"tiny")
+    assert "there is no corpus.tgz" in error(fetch("--from", own, check=False))
+    (own / "corpus.tgz").write_bytes(b"<html>")
+    assert "is damaged, or not a .tgz file" in error(fetch("--from", own, check=False, **KNOWN))
+    (own / "corpus.tgz").write_bytes(archive(5))
     assert "is not the file at" in fetch("--from", own, **KNOWN).stderr
-    assert (tmp_path / "data" / "corpus.tgz").read_bytes() == b"tiny" and not server.asked
+    assert (tmp_path / "data" / "corpus.tgz").read_bytes() == archive(5) and not server.asked
     (tmp_path / "data" / "corpus.tgz").unlink()
     fetch("--from", f"http://127.0.0.1:{server.server_port}/mirror", url="http://127.0.0.1:9/moved/corpus.tgz", **KNOWN)
     assert (tmp_path / "data" / "corpus.tgz").read_bytes() == CONTENT
+
+
+def test_a_page_instead_of_an_archive_is_refused(fetch, server, tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "CONTENT", b"<html>It has moved.</html>")
+    assert "expected a .tgz file" in error(fetch(check=False)) and files(tmp_path / "data") == []
+
+
+def test_a_name_of_two_sources_is_nobodys(tmp_path):
+    urls = {"wmt12.tgz": "https://a/12/test.tgz", "wmt13.tgz": "https://a/13/test.tgz"}
+    (tmp_path / "sources.yaml").write_text(yaml.safe_dump({name: {"url": url} for name, url in urls.items()}))
+    (tmp_path / "test.tgz").write_bytes(archive(5))
+    flags = ("--from", tmp_path, "--to", tmp_path / "data", "--sources", tmp_path / "sources.yaml")
+    assert "there is no wmt13.tgz" in error(
+        run("python", ROOT / "examples" / "fetch.py", "wmt13.tgz", *flags, check=False)
+    )
 
 
 def test_room_for_all_that_follows_is_asked_for_first(fetch, server, tmp_path):
@@ -134,10 +165,6 @@ def test_bad_input(fetch, server, tmp_path):
 
 
 def test_the_list_of_sources():
-    sources = yaml.safe_load((ROOT / "examples" / "sources.yaml").read_text())
-    used = " ".join(path.read_text() for path in (ROOT / "examples").glob("*/prepare.sh"))
-    for name, entry in sources.items():
+    for name, entry in yaml.safe_load((ROOT / "examples" / "sources.yaml").read_text()).items():
         assert entry["url"].startswith(("https://", "http://www-lium.univ-lemans.fr/")), name  # which has no other
         assert len(entry.get("sha256", "0" * 64)) == 64 and len(entry.get("md5", "0" * 32)) == 32
-        stem = re.split(r"[-/.]", name)[0]
-        assert stem in used, f"{name}: no recipe fetches it"

@@ -4,6 +4,8 @@ import gzip
 import io
 import os
 import random
+import re
+import shutil
 import signal
 import subprocess
 import tarfile
@@ -33,11 +35,10 @@ def sentences(draw, count: int) -> list[tuple[str, str]]:
     return found
 
 
-def pack(path: Path, members: dict[str, str]) -> None:
-    """Text files as the kind of archive that the name says; compressed those whose names say so."""
-    content = {
-        name: gzip.compress(text.encode()) if name.endswith(".gz") else text.encode() for name, text in members.items()
-    }
+def pack(path: Path, members: dict[str, str | bytes]) -> None:
+    """Files as the kind of archive that the name says; compressed those whose names say so."""
+    content = {name: text.encode() if isinstance(text, str) else text for name, text in members.items()}
+    content |= {name: gzip.compress(data) for name, data in content.items() if name.endswith(".gz")}
     if path.suffix == ".zip":
         with zipfile.ZipFile(path, "w") as written:
             for name, data in content.items():
@@ -51,23 +52,30 @@ def pack(path: Path, members: dict[str, str]) -> None:
 
 
 def iwslt14_archives(folder, language: str) -> None:
-    """As WIT3's: training text with tags, talks as XML; tst2014 in an archive of its own."""
+    """As WIT3's: training text with tags, talks as XML. De-En's is alone, others lie in an archive of all."""
     draw = random.Random(1)
     pair = f"{language}-en"
-    files: dict[str, dict[str, str]] = {f"{pair}.tgz": {}, f"iwslt14-test-{pair}.tgz": {}}
-    train = sentences(draw, 230)
+    training: dict[str, str] = {}
+    test: dict[str, str] = {}
+    train = [("<< Zitat >> hier.", "<< Quote >> here!"), *sentences(draw, 229)]
     for side, name in enumerate((language, "en")):
         lines = ["<url>http://talk</url>", "<title>Ein Titel</title>", "<talkid>1</talkid>", *(p[side] for p in train)]
-        files[f"{pair}.tgz"][f"{pair}/train.tags.{pair}.{name}"] = "".join(f"{line}\n" for line in lines)
+        training[f"{pair}/train.tags.{pair}.{name}"] = "".join(f"{line}\n" for line in lines)
     for talk in TALKS:
-        archive = f"iwslt14-test-{pair}.tgz" if talk == "tst2014" else f"{pair}.tgz"
         spoken = sentences(draw, 6)
         for side, name in enumerate((language, "en")):
             segments = "".join(f'<seg id="{i}"> {p[side]} </seg>\n' for i, p in enumerate(spoken, 1))
             xml = f'<?xml version="1.0"?>\n<mteval><doc docid="1">\n<title>T</title>\n{segments}</doc></mteval>\n'
-            files[archive][f"{pair}/IWSLT14.TED.{talk}.{pair}.{name}.xml"] = xml
-    for archive, members in files.items():
-        pack(folder / archive, members)
+            members = test if talk == "tst2014" else training
+            members[f"{pair}/IWSLT14.TED.{talk}.{pair}.{name}.xml"] = xml
+    if language == "de":
+        pack(folder / "iwslt14-de-en.tgz", training)
+        return
+    for archive, members in (("iwslt14", training), ("iwslt14-test", test)):
+        pack(folder / "pair.tgz", members)
+        pack(
+            folder / f"{archive}.tgz", {f"{archive}/texts/{language}/en/{pair}.tgz": (folder / "pair.tgz").read_bytes()}
+        )
 
 
 def kill_at(path: Path, *command) -> None:
@@ -79,6 +87,15 @@ def kill_at(path: Path, *command) -> None:
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+
+
+def assert_directions(folder: Path, source: str, target: str) -> None:
+    """Nearly every pair of each set is one of `sentences`: the target has the source's words from the end."""
+    for name in ("train", "valid", "test"):
+        pairs = zip(lines(folder / f"{name}.{source}"), lines(folder / f"{name}.{target}"), strict=True)
+        words = [[re.sub(r"[.!]", r" \g<0>", side.lower()).split() for side in pair] for pair in pairs]
+        sound = [a[-1:] == ["."] and b[-1:] == ["!"] and a[:-1] == b[-2::-1] for a, b in words]
+        assert sum(sound) > 0.9 * len(sound), name
 
 
 def lines(path) -> list[str]:
@@ -107,8 +124,9 @@ class TestIWSLT14:
         sizes = {name: len(lines(out / "sets" / f"{name}.en")) for name in ("train", "valid", "test")}
         # De-En: every 23rd pair is for validation
         assert tuple(sizes.values()) == ((221, 10, 24) if language == "de" else (231, 24, 6))
-        text = lines(out / "sets" / "train.en")[0]
-        assert text.endswith(("!", "titel", "Titel")) and (text == text.lower()) == (language == "de")
+        assert_directions(out / "sets", language, "en")
+        text = (out / "sets" / "train.en").read_text()
+        assert (text == text.lower()) == (language == "de") and "quote" in text.lower()
         assert not list(out.glob("*.making")) and run(*prepare, **SETTINGS).stdout.count("done before") == 6
 
         train = ("bash", self.FOLDER / "train.sh", language, "--out", out, "--")
@@ -123,7 +141,7 @@ class TestIWSLT14:
 
     def test_what_is_missing_is_named(self, tmp_path):
         done = run("bash", self.FOLDER / "prepare.sh", "de", "--from", tmp_path, "--out", tmp_path / "out", check=False)
-        assert done.returncode and "there is neither iwslt14-de-en.tgz nor de-en.tgz" in done.stderr
+        assert done.returncode and "there is no iwslt14-de-en.tgz and no de-en.tgz" in done.stderr
         done = run("bash", self.FOLDER / "train.sh", "de", "--out", tmp_path / "out", check=False)
         assert done.returncode and "data is missing: run prepare.sh first" in done.stderr
         for script in ("prepare", "train", "evaluate"):
@@ -230,10 +248,7 @@ def test_from_archives_to_score(recipe, tmp_path):
     for language in recipe.languages:
         for name, size in zip(("train", "valid", "test"), recipe.sizes, strict=True):
             assert len((out / "bpe" / f"{name}.{language}").read_bytes().splitlines()) == size
-    texts = [
-        [word.strip(".!").lower() for word in lines(out / "text" / f"train.{n}")[0].split()] for n in recipe.languages
-    ]
-    assert texts[0] == texts[1][::-1] == ["eins", "zwei", "drei"]
+    assert_directions(out / "text", *recipe.languages)
     dictionaries = [(out / "data" / f"dict.{language}.txt").read_text() for language in recipe.languages]
     assert (dictionaries[0] == dictionaries[1]) == recipe.joined
 
@@ -285,10 +300,32 @@ class TestNIST:
         assert "nrefs:4|case:lc" in (out / "table" / "table.md").read_text(), trained.stdout
         checkpoint = out / "table" / row / "seed1" / "checkpoint_best.pt"
         scored = run("bash", self.FOLDER / "evaluate.sh", paper, checkpoint, "--out", out, "--", "--cpu").stdout
-        scores = dict(line.split() for line in scored.splitlines())
-        assert list(scores) == [*tests, "all", "mean"]
-        assert float(scores["mean"]) == pytest.approx(sum(float(scores[name]) for name in tests) / len(tests), abs=0.01)
-        assert len(lines(checkpoint.with_name("checkpoint_best.test.txt"))) == 22
+        assert [line.split()[0] for line in scored.splitlines()] == [*tests, "all", "mean"]
+
+    def test_each_set_has_its_own_score(self, copy, tmp_path):
+        """With a stand-in for fairseq-generate that knows the third reference, but nothing of the last set."""
+        out, examples = tmp_path / "out", tmp_path / "examples"
+        (copy / "mt04.zh").write_text((copy / "mt04.zh").read_text().removesuffix("\n"))  # its last line has no end
+        run("bash", self.FOLDER / "prepare.sh", "abd", "--from", copy, "--out", out, **SETTINGS)
+        shutil.copytree(self.FOLDER, examples / "nist_zh_en")
+        shutil.copy(EXAMPLES / "recipe.sh", examples)  # where there is no .venv, the path is the user's
+        known = lines(out / "clean" / "reference2.en")[:15] + ["something else"] * 7
+        output = "".join(f"H-{i}\t-0.1\t{line}\n" for i, line in reversed(list(enumerate(known))))
+        commands = tmp_path / "bin"
+        commands.mkdir()
+        (commands / "generated").write_text(output)
+        (commands / "fairseq-generate").write_text(f"#!/bin/sh\ncat {commands}/generated\n")
+        (commands / "fairseq-generate").chmod(0o755)
+        (tmp_path / "model.pt").touch()
+        evaluate = ("bash", examples / "nist_zh_en" / "evaluate.sh", "abd", tmp_path / "model.pt", "--out", out)
+        path = f"{commands}:{FRONT_DOOR.environment['PATH']}"
+        scores = dict(line.split() for line in run(*evaluate, PATH=path).stdout.splitlines())
+        assert [scores[name] for name in ("mt03", "mt04", "mt05")] == ["100.00"] * 3
+        assert float(scores["mt06"]) < 1 and 10 < float(scores["all"]) < 90
+        assert float(scores["mean"]) == pytest.approx((300 + float(scores["mt06"])) / 4, abs=0.01)
+        (commands / "generated").write_text("".join(output.splitlines(keepends=True)[1:]))
+        done = run(*evaluate, PATH=path, check=False)
+        assert done.returncode and "has not the 22 sentences" in done.stderr
 
     def test_what_is_missing_is_named(self, copy, tmp_path):
         prepare = ("bash", self.FOLDER / "prepare.sh", "abd", "--out", tmp_path / "out")
