@@ -201,11 +201,17 @@ def markdown(settings: Settings, results: list[Result], about: dict) -> str:
     columns = [metric]
     if table.baseline and any(result.p is not None for result in results):
         columns.append(f"p, against {table.row(table.baseline).title}")
-    columns += [*(["chrF2"] if metric == "BLEU" else []), "parameters", "updates", f"published {metric}"]
+    columns += [*(["chrF2"] if metric == "BLEU" else []), "parameters", "updates"]
+    if any(result.published for result in results):
+        columns.append(f"published {metric}")
     if any(result.published_parameters for result in results):
         columns.append("published parameters")
-    lines = [f"# {table.title}", "", f"{table.paper}.", ""]
-    lines += [f"Published on: {table.data or 'see the paper'}.", "", f"Measured on: `{settings.data}`.", ""]
+    lines = [f"# {table.title}", ""]
+    if table.paper:
+        lines += [f"{table.paper}.", "", f"Published on: {table.data or 'see the paper'}.", ""]
+    elif table.data:
+        lines += [f"Data: {table.data}.", ""]
+    lines += [f"Measured on: `{settings.data}`.", ""]
     rows = [[result.label, *(cell(result, column) for column in columns)] for result in results]
     lines += markdown_table(["", *columns], rows)
     lines += ["", how(about["metric"], about["seeds"], results)]

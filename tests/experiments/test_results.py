@@ -7,7 +7,7 @@ import pytest
 
 from lwc_fairseq.analysis.score import Score, Translations, score
 from lwc_fairseq.experiments.job import Settings
-from lwc_fairseq.experiments.results import collect, write
+from lwc_fairseq.experiments.results import Result, collect, write
 from lwc_fairseq.experiments.table import Profile, Row, Table
 from sentences import REFERENCES, generated, worse
 
@@ -64,3 +64,9 @@ def test_a_table_of_two_seeds(tmp_path):
     assert "19.07M | 70 | 35.07 | 19.07M |" in page and "| failed | failed |" in page and "| Theirs | – |" in page
     assert "p, against Base" in page
     assert [row["published"] for row in json.loads(written[1].read_text())["rows"]] == [None, None, 35.07, 30.0]
+
+
+def test_a_table_without_a_paper_has_nothing_published(tmp_path):
+    settings = Settings(Table(title="Mine", data="captions", rows=[]), Profile(), "data", tmp_path)
+    page = write(settings, [Result("ours", "Ours", [], value=30.0)], seeds=1)[0].read_text()
+    assert "ublished" not in page and "Data: captions.\n" in page and "\n.\n" not in page
