@@ -15,6 +15,7 @@ import shutil
 import sys
 import tarfile
 import urllib.error
+import urllib.parse
 import urllib.request
 import zipfile
 from collections import Counter
@@ -52,7 +53,7 @@ class Source:
 
 def read_sources(path: Path) -> dict[str, Source]:
     entries = yaml.safe_load(path.read_text(encoding="utf-8"))
-    names = {name: Path(entry["url"]).name for name, entry in entries.items()}
+    names = {name: Path(urllib.parse.urlsplit(entry["url"]).path).name for name, entry in entries.items()}
     counts = Counter(names.values())
     return {
         name: Source(name, **entry, other_name=names[name] if counts[names[name]] == 1 else None)

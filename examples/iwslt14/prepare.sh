@@ -18,7 +18,7 @@ esac
 out=${out:-$PWD/runs/iwslt14-$language}
 mkdir -p "$out"
 
-archives 2 "${files[@]}"
+archives 3 "${files[@]}"
 text() {
   python "$root/examples/iwslt14/extract.py" "$language" "${files[@]/#/$out/archives/}" --out "$making"
 }

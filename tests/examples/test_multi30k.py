@@ -43,5 +43,5 @@ def test_recipe_on_a_slice(tmp_path, rows):
 
 def test_missing_data_is_named(tmp_path):
     done = run("bash", RECIPE / "prepare.sh", "--from", tmp_path, "--out", tmp_path / "out", check=False)
-    assert done.returncode and "there is neither train.de nor train.lc.norm.tok.de" in done.stderr
+    assert done.returncode and "there is no train.de and no train.lc.norm.tok.de" in done.stderr
     assert not (tmp_path / "out" / "data").exists()
