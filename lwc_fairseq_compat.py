@@ -346,21 +346,25 @@ def save_when_terminated(module):
 
     The checkpoint is written after the update at hand, or, where fairseq is about to validate and save by itself, after
     the next one; so resuming is exact. The status is 143, which no script takes for success. A second signal ends
-    the process at once. Several processes agree on the update after which all of them stop.
+    the process at once, but not within a second of the first: a scheduler signals all processes, and who has started
+    them passes its own signal on. Several processes agree on the update after which all of them stop.
     Mends: ``fairseq/trainer.py::Trainer``. Needed: always.
     """
     import signal
     import threading
+    import time
 
     import torch
 
     trainer = module.Trainer
     get_train_iterator, train_step = trainer.get_train_iterator, trainer.train_step
-    signals = []
+    signals = []  # when they came, in seconds
 
     def remember(number, _):
-        signals.append(number)
-        signal.signal(number, signal.SIG_DFL)
+        signals.append(time.monotonic())
+        if signals[-1] - signals[0] > 1:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
 
     def told_to_end():
         if not torch.distributed.is_initialized():

@@ -128,6 +128,32 @@ def test_several_processes_that_are_told_to_end_save_together(tiny_data, tmp_pat
     assert saved["optimizer_history"][-1]["num_updates"] == number < 2000
 
 
+SLOW = dedent("""
+    import time
+    from fairseq.tasks.fairseq_task import FairseqTask
+    from fairseq_cli.train import cli_main
+
+    step = FairseqTask.train_step
+    FairseqTask.train_step = lambda *args, **kwargs: (time.sleep(3), step(*args, **kwargs))[1]
+    if __name__ == "__main__":
+        cli_main()
+""")
+
+
+@pytest.mark.parametrize("apart", [0.3, 1.5], ids=["one order", "two orders"])
+def test_a_signal_that_comes_twice(tiny_data, tmp_path, apart):
+    """From a scheduler and from whoever started the process it is one order; a second one ends the process at once."""
+    (tmp_path / "train_slowly.py").write_text(SLOW)
+    _, *arguments = training(tiny_data, tmp_path / "out", "lwc", 2000, "--log-interval", "1")
+    started = Started(["python", str(tmp_path / "train_slowly.py"), *arguments], tmp_path / "log")
+    started.wait_for("train_inner | epoch 001:      1 ")
+    os.killpg(started.process.pid, signal.SIGTERM)
+    time.sleep(apart)
+    status = started.end(signal.SIGTERM)
+    saved = (tmp_path / "out" / "checkpoint_last.pt").exists()
+    assert (status, saved) == ((128 + signal.SIGTERM, True) if apart < 1 else (-signal.SIGTERM, False))
+
+
 def test_a_full_disk(tiny_data, tmp_path):
     """A file system of memory, in a name space of its own, on which two or three checkpoints find room."""
     out = tmp_path / "disk"
