@@ -68,7 +68,7 @@ def fetch(source: Source, folder: Path, place: str | None) -> Path:
         print(f"{path} is there already", file=sys.stderr)
         return path
     part = path.with_name(path.name + ".part")
-    check_space(folder, (source.bytes or 0) - (part.stat().st_size if part.exists() else 0))
+    check_space(folder, (source.bytes or 0) - arrived(path))
     if is_folder(place):
         copy_own(source, Path(place), part)
     else:
@@ -92,7 +92,7 @@ def check_space(folder: Path, wanted: int) -> None:
         )
 
 
-def have(path: Path) -> int:
+def arrived(path: Path) -> int:
     """Bytes of a file, or of what has come of it."""
     return sum(file.stat().st_size for file in (path, path.with_name(path.name + ".part")) if file.exists())
 
@@ -141,24 +141,25 @@ def download(url: str, part: Path, size: int | None) -> None:
 
 def check(source: Source, part: Path, url: str) -> None:
     """Compare size and checksum; a file that is another one is removed."""
-    size, found = part.stat().st_size, digest(part, "sha256")
     if not (expected(source, part) and is_of_its_kind(source, part)):
+        found = f"bytes {part.stat().st_size}, sha256 {digest(part, 'sha256')}"
         part.unlink()
         wanted = [f"{name} {getattr(source, name)}" for name in ("bytes", "sha256", "md5") if getattr(source, name)]
         wanted = wanted or [f"a {Path(source.file).suffix} file"]
         raise FetchError(
-            f"{url} is not the file that was expected (bytes {size}, sha256 {found}; expected {', '.join(wanted)}); it "
-            "was removed. Name another place by --from"
+            f"{url} is not the file that was expected ({found}; expected {', '.join(wanted)}); it was removed. Name "
+            "another place by --from"
         )
     if source.sha256 is None:
-        part.with_name(f"{source.file}.sha256").write_text(f"{found}  {source.file}\n")
+        part.with_name(f"{source.file}.sha256").write_text(f"{digest(part, 'sha256')}  {source.file}\n")
 
 
 def expected(source: Source, path: Path) -> bool:
     """Whether a file is the one of the list, as far as that is known."""
     if source.bytes not in (None, path.stat().st_size):
         return False
-    return all(getattr(source, kind) in (None, digest(path, kind)) for kind in ("sha256", "md5"))
+    published = {"sha256": source.sha256, "md5": source.md5}
+    return all(value is None or digest(path, kind) == value for kind, value in published.items())
 
 
 def is_of_its_kind(source: Source, path: Path) -> bool:
@@ -193,7 +194,7 @@ def main() -> None:
     try:
         files = [args.to / sources[name].file for name in args.names]
         if not is_folder(args.place) and not all(file.exists() for file in files):
-            check_space(args.to, round(args.room * 2**30) - sum(map(have, files)))
+            check_space(args.to, round(args.room * 2**30) - sum(map(arrived, files)))
         for name in args.names:
             print(fetch(sources[name], args.to, args.place))
     except FetchError as error:

@@ -10,9 +10,9 @@ paper=${words[0]:-} checkpoint=${words[1]:-}
 case $paper in
   lwc) search=(--beam 4 --lenpen 0.6 --gnmt-length-penalty) ;;
   deepatt) search=(--beam 10 --unnormalized) ;;
+  *) checkpoint='' ;;
 esac
-[ -n "${search:-}" ] && [ -n "$checkpoint" ] ||
-  fail "usage: evaluate.sh lwc|deepatt CHECKPOINT[:CHECKPOINT...] [--out FOLDER] [-- flags ...]"
+[ -n "$checkpoint" ] || fail "usage: evaluate.sh lwc|deepatt CHECKPOINT[:CHECKPOINT...] [--out FOLDER] [-- flags ...]"
 out=${out:-$PWD/runs/wmt14_en_de-$paper}
 
 translate "$checkpoint" "${search[@]}" --post-process subword_nmt
