@@ -24,7 +24,7 @@ def archive(size: int) -> bytes:
     return content.getvalue()
 
 
-CONTENT = archive(1_000_000)
+CONTENT, OTHER = archive(1_000_000), archive(5)  # made once: gzip's head holds the second
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -126,9 +126,9 @@ def test_from_a_folder_or_a_mirror(fetch, server, tmp_path):
     assert "there is no corpus.tgz" in error(fetch("--from", own, check=False))
     (own / "corpus.tgz").write_bytes(b"<html>")
     assert "is damaged, or not a .tgz file" in error(fetch("--from", own, check=False, **KNOWN))
-    (own / "corpus.tgz").write_bytes(archive(5))
+    (own / "corpus.tgz").write_bytes(OTHER)
     assert "is not the file at" in fetch("--from", own, **KNOWN).stderr
-    assert (tmp_path / "data" / "corpus.tgz").read_bytes() == archive(5) and not server.asked
+    assert (tmp_path / "data" / "corpus.tgz").read_bytes() == OTHER and not server.asked
     (tmp_path / "data" / "corpus.tgz").unlink()
     fetch("--from", f"http://127.0.0.1:{server.server_port}/mirror", url="http://127.0.0.1:9/moved/corpus.tgz", **KNOWN)
     assert (tmp_path / "data" / "corpus.tgz").read_bytes() == CONTENT
@@ -142,7 +142,7 @@ def test_a_page_instead_of_an_archive_is_refused(fetch, server, tmp_path, monkey
 def test_a_name_of_two_sources_is_nobodys(tmp_path):
     urls = {"wmt12.tgz": "https://a/12/test.tgz", "wmt13.tgz": "https://a/13/test.tgz"}
     (tmp_path / "sources.yaml").write_text(yaml.safe_dump({name: {"url": url} for name, url in urls.items()}))
-    (tmp_path / "test.tgz").write_bytes(archive(5))
+    (tmp_path / "test.tgz").write_bytes(OTHER)
     flags = ("--from", tmp_path, "--to", tmp_path / "data", "--sources", tmp_path / "sources.yaml")
     assert "there is no wmt13.tgz" in error(
         run("python", ROOT / "examples" / "fetch.py", "wmt13.tgz", *flags, check=False)
