@@ -1,4 +1,4 @@
-# What the recipes' scripts share; they source it. After it: $root, $from (of --from), $out (of --out), ${words[@]}, what
+# What the scripts of the examples share; they source it. After it: $root, $from (of --from), $out (of --out), ${words[@]}, what
 # else was on the command line, ${flags[@]}, what followed `--`; and .venv is on the path.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -135,18 +135,27 @@ train_table() {
   lwc-fairseq table "$1" --data "$out/data" --out "$out/table" "${flags[@]}"
 }
 
-# translate CHECKPOINT[:CHECKPOINT...] [FLAG...]: the test set, its sub-words joined. $translations names the file, beside
-# the first checkpoint; a line each, in the order of the test set
+# translate CHECKPOINT[:CHECKPOINT...] [FLAG...]: the test set of prepare.sh. $translations names the file, beside the first
+# checkpoint
 translate() {
-  local first=${1%%:*} result
-  [ -f "$first" ] || fail "$first: there is no such checkpoint"
   [ -d "$out/data" ] || fail "$out/data is missing: run prepare.sh first"
-  result=${first%.pt}.test
-  fairseq-generate "$out/data" --user-dir "$root/lwc_fairseq" --task concat_translation --path "$1" --max-tokens 8000 \
-    "${@:2}" "${flags[@]}" > "$result.making" 2> "$result.log" ||
-    { tail -n 5 "$result.log" >&2; fail "stopped while translating; the log is $result.log"; }
-  mv "$result.making" "$result.generated"
+  local result=${1%%:*}
+  result=${result%.pt}.test
+  generate "$out/data" "$1" "$result" "${@:2}"
   translations=$result.txt
-  # hypotheses come in the order of their batches: sort them back
-  grep '^H-' "$result.generated" | sed 's/^H-//' | sort -n | cut -f 3 > "$translations"
 }
+
+# generate DATA CHECKPOINT[:CHECKPOINT...] RESULT [FLAG...]: the test set, translated; RESULT.txt has a line for each of its
+# sentences, in their order
+generate() {
+  local first=${2%%:*}
+  [ -f "$first" ] || fail "$first: there is no such checkpoint"
+  fairseq-generate "$1" --user-dir "$root/lwc_fairseq" --task concat_translation --path "$2" --max-tokens 8000 \
+    "${@:4}" "${flags[@]}" > "$3.making" 2> "$3.log" ||
+    { tail -n 5 "$3.log" >&2; fail "stopped while translating; the log is $3.log"; }
+  mv "$3.making" "$3.generated"
+  in_order "$3.generated" H 3 > "$3.txt"
+}
+
+# in_order GENERATED KIND FIELD: fairseq-generate's lines KIND, which come in the order of their batches, sorted back
+in_order() { grep "^$2-" "$1" | sed "s/^$2-//" | sort -n | cut -f "$3"; }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Train one row of the ABD paper's Table 2 with the paper's settings; started again, it resumes.
 #
-#   bash examples/abd/train.sh ROW DATA OUT [more flags of fairseq-train ...]
+#   bash examples/abd/train.sh ROW DATA [--out FOLDER] [-- more flags of fairseq-train ...]
 #
 #   ROW    abd        asynchronous bidirectional decoding, λ = 0.7
 #          rr         the same, but trained on the reversed reference
@@ -10,21 +10,17 @@
 #          nsc_rt     system combination over the reverse translation of r2l
 #          nsc_hs     the same over its states
 #   DATA   a folder that fairseq-preprocess wrote
-#   OUT    a folder for checkpoints
-#   flags  say when to stop, as --max-epoch 5 (the paper); without one it trains until it is interrupted. Paths among
-#          them are seen from the root of the repository. The paper leaves out pairs of more than 50 words: do so
-#          before fairseq-preprocess
+#   --out  a folder for checkpoints (default: runs/ROW)
+#   flags  say when to stop, as --max-epoch 5 (the paper); without one it trains until it is interrupted. The paper leaves
+#          out pairs of more than 50 words: do so before fairseq-preprocess
 #
 # R2L=CHECKPOINT names the model of the row r2l: nsc_rt and nsc_hs need it, abd and rr start from it if it is given.
 # OPTIMIZER=rmsprop (the default, the paper's) or OPTIMIZER=adam.
-set -euo pipefail
-absolute() { case $1 in /*) echo "$1" ;; *) echo "$PWD/$1" ;; esac; } # before the folder changes
-usage="usage: train.sh ROW DATA OUT [flags ...]"
-row=${1:?$usage} data=$(absolute "${2:?$usage}") out=$(absolute "${3:?$usage}")
-r2l=${R2L:+$(absolute "$R2L")}
-shift 3
-cd "$(dirname "$0")/../.."
-[ -d .venv ] && export PATH="$PWD/.venv/bin:$PATH"
+source "$(dirname "$0")/../recipe.sh"
+[ ${#words[@]} = 2 ] || fail "usage: train.sh ROW DATA [--out FOLDER] [-- flags ...]"
+row=${words[0]}
+out=${out:-$PWD/runs/$row}
+r2l=${R2L:+$(absolute "$R2L")} # a checkpoint keeps the path
 
 bidirectional=(--arch abd --criterion bidirectional_cross_entropy ${r2l:+--init-backward-from "$r2l"})
 case $row in
@@ -33,15 +29,15 @@ case $row in
   rnnsearch) model=(--arch rnnsearch --criterion cross_entropy) ;;
   r2l) model=(--arch rnnsearch --criterion cross_entropy --reverse-target) ;;
   nsc_rt | nsc_hs) model=(--arch "$row" --criterion cross_entropy ${r2l:+--reverse-model "$r2l"}) ;;
-  *) echo "train.sh: unknown row $row; see the head of $0" >&2; exit 1 ;;
+  *) fail "unknown row $row; see the head of $0" ;;
 esac
 
 case ${OPTIMIZER:-rmsprop} in
   rmsprop) optimizer=(--optimizer rmsprop --rmsprop-rho 0.95 --rmsprop-eps 1e-4 --lr 5e-4) ;;
   adam) optimizer=(--optimizer adam --adam-betas '(0.9, 0.98)' --lr 5e-4) ;;
-  *) echo "train.sh: OPTIMIZER=$OPTIMIZER: choose rmsprop or adam" >&2; exit 1 ;;
+  *) fail "OPTIMIZER=$OPTIMIZER: choose rmsprop or adam" ;;
 esac
 
-fairseq-train "$data" --user-dir lwc_fairseq --task concat_translation "${model[@]}" \
+fairseq-train "${words[1]}" --user-dir "$root/lwc_fairseq" --task concat_translation "${model[@]}" \
   "${optimizer[@]}" --clip-norm 1.0 --batch-size 80 --dropout 0.3 --seed 1 \
-  --no-epoch-checkpoints --log-format simple --log-interval 100 --save-dir "$out" "$@"
+  --no-epoch-checkpoints --log-format simple --log-interval 100 --save-dir "$out" "${flags[@]}"

@@ -36,12 +36,12 @@ def test_sweep_of_lambda(tiny_data, tmp_path):
 
 def test_a_row_by_hand_from_a_right_to_left_model(tiny_data, tmp_path):
     r2l, out = tmp_path / "right to left", tmp_path / "abd"
-    run("bash", RECIPE / "train.sh", "r2l", tiny_data, r2l, *SMALL)
+    run("bash", RECIPE / "train.sh", "r2l", tiny_data, "--out", r2l, "--", *SMALL)
     start = str(r2l / "checkpoint_last.pt")
-    run("bash", RECIPE / "train.sh", "abd", tiny_data, out, *SMALL, R2L=start)
+    run("bash", RECIPE / "train.sh", "abd", tiny_data, "--out", out, "--", *SMALL, R2L=start)
     assert torch.load(out / "checkpoint_last.pt")["cfg"]["model"]["init_backward_from"] == start
 
 
-def test_unknown_row_is_named(tiny_data, tmp_path):
-    done = run("bash", RECIPE / "train.sh", "adb", tiny_data, tmp_path, check=False)
+def test_unknown_row_is_named(tiny_data):
+    done = run("bash", RECIPE / "train.sh", "adb", tiny_data, check=False)
     assert done.returncode and "unknown row adb" in done.stderr
