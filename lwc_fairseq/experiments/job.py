@@ -14,6 +14,8 @@ from .table import PLACEHOLDER, Profile, Row, Table
 
 Command = list[str]
 
+PLACE = re.compile(r"(?<= --user-dir )('[^']*'|\S+)")  # in a command's line, where this package lies
+
 
 @dataclass(frozen=True)
 class Job:
@@ -43,12 +45,13 @@ class Job:
     def other_flags(self) -> Path | None:
         """The file of a step that was run with other flags than those of now, if there is one.
 
-        A training that was begun counts, since it would go on from there; of the other steps those that are done.
+        A training that was begun counts, since it would go on from there; of the other steps those that are done. Where
+        this package lies does not: it may have been moved or installed elsewhere meanwhile.
         """
         begun = {"train": True, "average": self.averaged.exists(), "generate": self.generated.exists()}
         for step, command in self.steps().items():
             file = self.command_file(step)
-            if begun[step] and file.exists() and file.read_text(encoding="utf-8") != shlex.join(command):
+            if begun[step] and file.exists() and not has_flags_of(file.read_text(encoding="utf-8"), command):
                 return file
         return None
 
@@ -105,6 +108,11 @@ class Job:
 
 def quote(value: object) -> str:
     return shlex.quote(str(value))
+
+
+def has_flags_of(line: str, command: Command) -> bool:
+    """Whether a line is that command, wherever this package lies."""
+    return PLACE.sub("", line, count=1) == PLACE.sub("", shlex.join(command), count=1)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -145,6 +147,15 @@ def test_other_flags_than_those_of_finished_rows_are_refused(command, finished, 
     rest = run(*command, finished, "--rows", "both")  # a part of the table, over the same folder
     assert "| both |" in rest.stdout and "failed" not in rest.stdout
     run(*command, finished)
+
+
+def test_the_package_may_be_moved_between_two_runs(command, finished, tmp_path):
+    out = shutil.copytree(finished, tmp_path / "out")
+    for file in out.glob("*/*/*.command"):
+        line = file.read_text().replace(str(finished), str(out))
+        file.write_text(re.sub(r"(?<=--user-dir )\S+", "'/where it was/lwc_fairseq'", line))
+    run(*command, out)
+    assert rows(out) == rows(finished)
 
 
 def test_a_wrong_table_is_refused_in_one_line(table, tmp_path, tiny_data):
