@@ -690,6 +690,47 @@ def name_missing_dictionary(module):
     module.Dictionary.add_from_file = add_from_named_file
 
 
+def name_missing_pair(module):
+    """Say that there is no data folder, or nothing in it by which its languages could be known.
+
+    Mends: ``fairseq/data/data_utils.py::infer_language_pair``. Needed: always.
+    """
+    infer = module.infer_language_pair
+
+    @functools.wraps(infer)
+    def infer_named_pair(path):
+        hint = "give the folder that fairseq-preprocess wrote (its --destdir)"
+        try:
+            pair = infer(path)
+        except OSError as error:
+            raise UserError(f"data folder {path}: {error.strerror}; {hint}") from error
+        if None in pair:
+            raise UserError(f"data folder {path}: no data of a language pair in it; {hint}")
+        return pair
+
+    module.infer_language_pair = infer_named_pair
+
+
+def name_missing_split(module):
+    """Say which splits there are, where one is not.
+
+    Mends: ``fairseq/tasks/translation.py::load_langpair_dataset``. Needed: always.
+    """
+    from pathlib import Path
+
+    load = module.load_langpair_dataset
+
+    @functools.wraps(load)
+    def load_named_dataset(data_path, split, *args, **kwargs):
+        try:
+            return load(data_path, split, *args, **kwargs)
+        except FileNotFoundError as error:
+            splits = sorted({file.name.partition(".")[0] for file in Path(data_path).glob("*.idx")})
+            raise UserError(f"data folder {data_path}: no {split} in it, only {', '.join(splits) or 'none'}") from error
+
+    module.load_langpair_dataset = load_named_dataset
+
+
 def refuse_scores_of_a_language_model(module):
     """Say that ``fairseq-eval-lm`` is not for translation.
 
@@ -982,6 +1023,7 @@ GENERAL_PATCHES = (
 )
 PATCHES = {
     "fairseq.checkpoint_utils": (name_unreadable_checkpoint, write_whole_checkpoints),
+    "fairseq.data.data_utils": (name_missing_pair,),
     "fairseq.data.dictionary": (name_missing_dictionary,),
     "fairseq.data.iterators": (stop_reading_ahead_at_exit, resume_with_other_number_of_processes, name_missing_shard),
     "fairseq.distributed.utils": (
@@ -1000,7 +1042,7 @@ PATCHES = {
     "fairseq.ngram_repeat_block": (block_repeated_ngrams,),
     "fairseq.options": (generate_one_shard, read_input_as_it_is),
     "fairseq.tasks.fairseq_task": (name_invalid_size,),
-    "fairseq.tasks.translation": (refuse_scores_of_a_language_model, count_primary_data_once),
+    "fairseq.tasks.translation": (name_missing_split, refuse_scores_of_a_language_model, count_primary_data_once),
     "fairseq.trainer": (keep_user_errors, name_batch_in_trouble, save_when_terminated),
     "fairseq.utils": (import_plugins_by_name, check_precision_of_every_command, replace_unknown_words),
 }

@@ -55,10 +55,7 @@ def force(model: nn.Module, task: FairseqTask, subset: str, batch_size: int = 50
     Raises:
         UserError: there is no such subset, or the model has no attention to show.
     """
-    try:
-        task.load_dataset(subset)
-    except FileNotFoundError as error:
-        raise UserError(f"--subset {subset}: {task.cfg.data} has none") from error
+    task.load_dataset(subset)
     dataset = task.dataset(subset)
     device = next(model.parameters()).device
     batches = task.get_batch_iterator(dataset, max_sentences=batch_size, max_positions=None)

@@ -60,7 +60,7 @@ def test_wrong_input_is_named(tiny_data, model, gold, tmp_path):
         (("aer", tmp_path / "short", gold), "1 alignments, but 20 in the gold file"),
         (("aer", gold, tmp_path / "none"), "No such file"),
         (("align", model, "--data", tiny_data, "--layer", "7"), "--layer 7: the model has 1, counted from 0"),
-        (("align", model, "--data", tiny_data, "--subset", "best"), "--subset best"),
+        (("align", model, "--data", tiny_data, "--subset", "best"), "no best in it, only test, train, valid"),
         (("align", tmp_path / "none.pt", "--data", tiny_data), "none.pt: no such checkpoint"),
         (("align", model, "--data", tiny_data, "--gold", gold, "--layer", "0"), "--gold shows every layer: leave out"),
     ):

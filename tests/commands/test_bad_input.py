@@ -40,6 +40,18 @@ def test_missing_dictionary(tiny_data, tmp_path):
     assert f"dictionary not found: {tmp_path / 'bin' / 'dict.en.txt'}" in message
 
 
+@pytest.mark.parametrize("task", ["translation", "concat_translation"])
+def test_missing_data(tiny_data, tmp_path, task):
+    missing = tmp_path / "missing"
+    command = train(missing, tmp_path / "out", "--task", task)
+    assert f"error: data folder {missing}: No such file or directory; give the folder" in refused(*command)
+    missing.mkdir()
+    assert f"error: data folder {missing}: no data of a language pair in it; give the folder" in refused(*command)
+    for flag in ("--train-subset", "--valid-subset"):
+        message = refused(*train(tiny_data, tmp_path / "out", "--task", task, flag, "tset"))
+        assert message.endswith(f"error: data folder {tiny_data}: no tset in it, only test, train, valid")
+
+
 def test_half_precision_on_a_cpu(tiny_data, tmp_path):
     message = refused(*train(tiny_data, tmp_path / "out", "--fp16"))
     assert message.startswith("fairseq-train: error: --fp16 needs a CUDA device, but --cpu is given: leave out --fp16")
