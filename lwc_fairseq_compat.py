@@ -277,6 +277,72 @@ def name_missing_shard(module):
     module.ShardedIterator.__init__ = init_of_known_shard
 
 
+def copy_unknown_words(module):
+    """Let a bare ``--replace-unk`` copy the source word.
+
+    Why: its value is then ``"@@ "``, of which fairseq opens a file. The empty string means what is wanted.
+    Mends: ``fairseq/utils.py::load_align_dict``. Needed: always.
+    """
+    load_align_dict = module.load_align_dict
+
+    @functools.wraps(load_align_dict)
+    def load_align_dict_if_named(replace_unk):
+        return load_align_dict("" if replace_unk == "@@ " else replace_unk)
+
+    module.load_align_dict = load_align_dict_if_named
+
+
+def print_soft_alignments(module):
+    """Let ``fairseq-interactive --print-alignment soft`` print what ``fairseq-generate`` prints.
+
+    Why: it takes each row of weights for a pair of positions, and fails. Here a row is a pair, of the weights and of a
+    mark, and the mark goes where the line is printed.
+    Mends: ``fairseq/utils.py::post_process_prediction`` and, in the module of the command, ``print``. Needed: always.
+    """
+    post_process_prediction = module.post_process_prediction
+    mark = "\0"
+
+    def print_without_marks(text, **settings):
+        print(text.replace(f"-{mark}", ""), **settings)
+
+    @functools.wraps(post_process_prediction)
+    def post_process_with_rows_as_pairs(*args, **kwargs):
+        tokens, text, alignment = post_process_prediction(*args, **kwargs)
+        command = sys._getframe(1).f_globals
+        if "buffered_read" in command and isinstance(alignment, list) and alignment and isinstance(alignment[0], list):
+            command["print"] = print_without_marks
+            alignment = [(",".join(row), mark) for row in alignment]
+        return tokens, text, alignment
+
+    module.post_process_prediction = post_process_with_rows_as_pairs
+
+
+def translate_long_lines_alone(module):
+    """Translate a line that is longer than ``--max-tokens`` alone, with a warning, instead of ending the command.
+
+    Only where there are no targets, as in ``fairseq-interactive``: a training or test set is refused as before.
+    Mends: ``fairseq/data/fairseq_dataset.py::FairseqDataset.batch_by_size``. Needed: always.
+    """
+    import logging
+
+    batch_by_size = module.FairseqDataset.batch_by_size
+    logger = logging.getLogger(module.__name__)
+
+    @functools.wraps(batch_by_size)
+    def batch_by_size_or_alone(self, indices, max_tokens=None, **limits):
+        if max_tokens is None or getattr(self, "tgt", self) is not None:
+            return batch_by_size(self, indices, max_tokens=max_tokens, **limits)
+        lengths = {index: self.num_tokens(index) for index in indices}
+        alone = [index for index in indices if lengths[index] > max_tokens]
+        for index in alone:
+            logger.warning(f"a line of {lengths[index]} tokens, more than --max-tokens {max_tokens}: translated alone")
+        rest = module.np.array([index for index in indices if lengths[index] <= max_tokens], dtype=module.np.int64)
+        batches = batch_by_size(self, rest, max_tokens=max_tokens, **limits) if len(rest) else []
+        return [*batches, *(module.np.array([index]) for index in alone)]
+
+    module.FairseqDataset.batch_by_size = batch_by_size_or_alone
+
+
 # ---------------------------------------------------------------- text
 
 
@@ -401,6 +467,57 @@ def save_when_terminated(module):
         return logging_output
 
     trainer.get_train_iterator, trainer.train_step = get_train_iterator_and_listen, train_step_and_end
+
+
+def keep_data_workers_when_terminated(module):
+    """Let the processes that read data outlive a SIGTERM that is not their loader's.
+
+    Why: a scheduler signals all processes of a job. A worker that ends while training waits for its batch ends the
+    training, too ("DataLoader worker exited unexpectedly"), before it can save. The loader ends its workers by the
+    same signal, so they look at who has sent it. They begin with the signal blocked, which leaves no moment at which
+    it could end them.
+    Mends: ``fairseq/data/iterators.py::EpochBatchIterator._get_iterator_for_epoch``. Needed: always, where the system
+    can tell the sender (not on macOS).
+    """
+    import signal
+
+    if not hasattr(signal, "sigwaitinfo"):
+        return
+    iterator, data = module.EpochBatchIterator, module.torch.utils.data
+    get_iterator_for_epoch = iterator._get_iterator_for_epoch
+
+    class DataLoader(data.DataLoader):
+        def __iter__(self):
+            old = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+            try:
+                return super().__iter__()  # starts the workers
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, old)
+
+    @functools.wraps(get_iterator_for_epoch)
+    def get_iterator_with_lasting_workers(self, *args, **kwargs):
+        loader = data.DataLoader
+        data.DataLoader = functools.partial(DataLoader, worker_init_fn=end_when_the_parent_says)
+        try:
+            return get_iterator_for_epoch(self, *args, **kwargs)
+        finally:
+            data.DataLoader = loader
+
+    iterator._get_iterator_for_epoch = get_iterator_with_lasting_workers
+
+
+def end_when_the_parent_says(_):
+    """Called in a data worker, in which SIGTERM is blocked: a thread takes each one and heeds the parent's alone."""
+    import os
+    import signal
+    import threading
+
+    def heed_parent():
+        while signal.sigwaitinfo({signal.SIGTERM}).si_pid != os.getppid():
+            pass
+        os._exit(0)
+
+    threading.Thread(target=heed_parent, daemon=True).start()
 
 
 def terminate_spawned_processes(module):
@@ -908,6 +1025,23 @@ def keep_user_errors(module):
     module.Trainer.load_checkpoint = load_checkpoint_or_say_why
 
 
+def leave_no_crash_of_a_refusal(module):
+    """Leave no ``crash.pt`` where training is refused for a cause that the user can mend.
+
+    Mends: ``fairseq/trainer.py::Trainer.save_checkpoint``, as called by ``train_step`` after any error. Needed: always.
+    """
+    import os
+
+    save_checkpoint = module.Trainer.save_checkpoint
+
+    @functools.wraps(save_checkpoint)
+    def save_checkpoint_unless_refused(self, filename, *args, **kwargs):
+        if os.path.basename(filename) != "crash.pt" or not isinstance(sys.exc_info()[1], UserError):
+            save_checkpoint(self, filename, *args, **kwargs)
+
+    module.Trainer.save_checkpoint = save_checkpoint_unless_refused
+
+
 def name_batch_in_trouble(module):
     """Name the sentences of the batch whose gradients are not finite, and the size of one that is too large.
 
@@ -1025,7 +1159,13 @@ PATCHES = {
     "fairseq.checkpoint_utils": (name_unreadable_checkpoint, write_whole_checkpoints),
     "fairseq.data.data_utils": (name_missing_pair,),
     "fairseq.data.dictionary": (name_missing_dictionary,),
-    "fairseq.data.iterators": (stop_reading_ahead_at_exit, resume_with_other_number_of_processes, name_missing_shard),
+    "fairseq.data.fairseq_dataset": (translate_long_lines_alone,),
+    "fairseq.data.iterators": (
+        stop_reading_ahead_at_exit,
+        keep_data_workers_when_terminated,
+        resume_with_other_number_of_processes,
+        name_missing_shard,
+    ),
     "fairseq.distributed.utils": (
         broadcast_configurations,
         run_bf16_on_gpus,
@@ -1043,6 +1183,12 @@ PATCHES = {
     "fairseq.options": (generate_one_shard, read_input_as_it_is),
     "fairseq.tasks.fairseq_task": (name_invalid_size,),
     "fairseq.tasks.translation": (name_missing_split, refuse_scores_of_a_language_model, count_primary_data_once),
-    "fairseq.trainer": (keep_user_errors, name_batch_in_trouble, save_when_terminated),
-    "fairseq.utils": (import_plugins_by_name, check_precision_of_every_command, replace_unknown_words),
+    "fairseq.trainer": (keep_user_errors, leave_no_crash_of_a_refusal, name_batch_in_trouble, save_when_terminated),
+    "fairseq.utils": (
+        import_plugins_by_name,
+        check_precision_of_every_command,
+        replace_unknown_words,
+        copy_unknown_words,
+        print_soft_alignments,
+    ),
 }

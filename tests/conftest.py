@@ -59,13 +59,13 @@ def make_abd(types: tuple[int, int] = (15, 17), dtype: torch.dtype = torch.float
     return make_model(ABDModel, config, *map(make_dictionary, types), dtype, seed)
 
 
-def make_transformer(types: int = 17) -> torch.nn.Module:
-    """fairseq's Transformer in a preset of this plugin, small, in single precision, with its own first weights."""
+def make_transformer(types: int = 17, arch: str = "transformer_small") -> torch.nn.Module:
+    """fairseq's Transformer, small, in single precision, with its own first weights and without dropout."""
     sizes = {"encoder_embed_dim": 16, "encoder_ffn_embed_dim": 16, "encoder_layers": 2, "decoder_layers": 2}
-    args = argparse.Namespace(**sizes)
-    ARCH_CONFIG_REGISTRY["transformer_small"](args)
+    args = argparse.Namespace(**sizes, dropout=0.0)
+    ARCH_CONFIG_REGISTRY[arch](args)
     task = SimpleNamespace(source_dictionary=make_dictionary(types), target_dictionary=make_dictionary(types))
-    return ARCH_MODEL_REGISTRY["transformer_small"].build_model(args, task).eval()
+    return ARCH_MODEL_REGISTRY[arch].build_model(args, task).eval()
 
 
 def make_model(model_class, config, source: Dictionary, target: Dictionary, dtype: torch.dtype, seed: int):

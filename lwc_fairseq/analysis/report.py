@@ -111,7 +111,7 @@ def results(run: Run) -> Iterator[str]:
     if about["paper"]:
         published = about["published_on"] or "see the paper"
         yield f"<p>{html.escape(about['paper'])}. Published on: {html.escape(published)}.</p>"
-    rows = [{**row, "value": "failed" if row["failed"] else row["value"]} for row in run.rows]
+    rows = [{**row, "value": measured(row)} for row in run.rows]
     headers = {"deviation": "±", "p": "p", "parameters": "parameters", "updates": "updates"}
     headers["published"] = f"published {metric}"
     used = {key: text for key, text in headers.items() if any(row[key] is not None for row in rows)}
@@ -121,6 +121,14 @@ def results(run: Run) -> Iterator[str]:
     yield definitions({name: str(value) for name, value in facts.items()})
     yield f"<pre>{html.escape(about['command'])}</pre>"
     yield "<details><summary>Flags</summary>" + definitions(about["flags"]) + "</details>"
+
+
+def measured(row: dict) -> object:
+    """The mean of the runs that are there, and how many they are if not all of them."""
+    if row["value"] is None:
+        return "failed" if row["failed"] else None
+    runs, planned = len(row["runs"]), row.get("planned", 0)
+    return f"{cell(row['value'])} ({runs} of {planned} runs)" if runs < planned else row["value"]
 
 
 def cell(value: object) -> str:

@@ -68,10 +68,10 @@ class ConcatPairDataset(BaseWrapperDataset):
         """fairseq's batches, counting n + m, which the wrapped dataset would not.
 
         Raises:
-            UserError: a pair is longer than max_tokens.
+            UserError: a pair is longer than max_tokens. (A source without a target is a batch of its own then.)
         """
         lengths = self.num_tokens_vec(indices)
-        if max_tokens is not None and len(lengths) and lengths.max() > max_tokens:
+        if self.tgt is not None and max_tokens is not None and len(lengths) and lengths.max() > max_tokens:
             raise UserError(
                 f"pair #{indices[lengths.argmax()]} has {lengths.max()} source plus target tokens, more than "
                 f"--max-tokens {max_tokens}: raise --max-tokens"

@@ -236,13 +236,7 @@ def how(metric: str, seeds: int, results: list[Result]) -> str:
 def cell(result: Result, column: str) -> str:
     """What a row has in a column."""
     if column in ("BLEU", "AER"):
-        if result.failed:
-            return "failed"
-        spread = f" ± {result.deviation:.2f}" if result.deviation is not None else ""
-        if len(result.runs) < result.planned:
-            spread += f" ({len(result.runs)} of {result.planned} runs)" if result.runs else "not finished"
-            return f"{result.value:.2f}{spread}" if result.runs else spread
-        return "–" if result.value is None else f"{result.value:.2f}{spread}"
+        return value_of(result)
     if column == "chrF2":
         return f"{mean(run['chrf'] for run in result.runs):.2f}" if result.runs else ""
     if column == "parameters":
@@ -254,6 +248,17 @@ def cell(result: Result, column: str) -> str:
     if column.startswith("published"):
         return f"{result.published:.2f}" if result.published is not None else ""
     return "" if result.p is None else f"{result.p:.3f}"
+
+
+def value_of(result: Result) -> str:
+    """The mean of the runs that are there, with what is said of the others: how many there are to be, and failures."""
+    if result.value is None:
+        return "failed" if result.failed else "not finished" if result.planned else "–"
+    spread = f" ± {result.deviation:.2f}" if result.deviation is not None else ""
+    missing = ""
+    if len(result.runs) < result.planned:
+        missing = f" ({len(result.runs)} of {result.planned} runs{', failed' if result.failed else ''})"
+    return f"{result.value:.2f}{spread}{missing}"
 
 
 def plot(table: Table, results: list[Result], path: Path) -> Path:

@@ -35,6 +35,7 @@ def finished(tmp_path):
             row("ours", value=71.25, runs=[{"seed": 1}], parameters=19070464),
             row("base", value=60.0, runs=[{"seed": 1}], p=0.004),
             row("broken", failed="the reason"),
+            row("half", value=50.0, runs=[{"seed": 2}], planned=2, failed="the reason"),
             row("theirs", published=35.07),
         ],
     }
@@ -49,7 +50,17 @@ def test_the_page_has_all_and_asks_for_nothing(finished):
     write_report(finished, finished / "report.html")
     page = (finished / "report.html").read_text()
     assert "<title>A &lt;table&gt;</title>" in page and "<table>" in page
-    for text in ("71.25", "19,070,464", "0.004", "failed", "35.07", "--max-update 5", "By source length", "Line "):
+    for text in (
+        "71.25",
+        "19,070,464",
+        "0.004",
+        "failed",
+        "50 (1 of 2 runs)",
+        "35.07",
+        "--max-update 5",
+        "By source length",
+        "Line ",
+    ):
         assert text in page, text
     assert not re.findall(r'(?:src|href)="(?!data:)', page)
     assert page.count("<img") == page.count('src="data:image/png;base64,') == 1

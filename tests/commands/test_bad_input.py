@@ -127,6 +127,28 @@ def test_a_line_too_long(tiny_data, tiny_checkpoint):
     assert "Size of sample" in message and "--skip-invalid-size-inputs-valid-test" in message
 
 
+@pytest.mark.parametrize("task", ["translation", "concat_translation"])
+def test_a_line_longer_than_max_tokens(tiny_data, tiny_checkpoint, task):
+    """Typed, it is translated alone, with a warning; in a test set it is refused."""
+    flags = ("--path", tiny_checkpoint, "--user-dir", "lwc_fairseq", "--task", task, "--cpu", "--max-len-b", "5")
+    text = "ba\n" + "ba " * 12 + "\nde fi\n" + "fi " * 12 + "\n"
+    alone = hypotheses(run("fairseq-interactive", tiny_data, *flags, stdin=text).stdout)
+    done = run("fairseq-interactive", tiny_data, *flags, "--buffer-size", "4", "--max-tokens", "9", stdin=text)
+    assert [text for text, _ in hypotheses(done.stdout)] == [text for text, _ in alone]
+    assert done.stderr.count("a line of 13 tokens, more than --max-tokens 9: translated alone") == 2
+    if task == "concat_translation":
+        message = refused("fairseq-generate", tiny_data, *flags, "--max-tokens", "9")
+        assert "source plus target tokens, more than --max-tokens 9" in message
+
+
+def test_a_refusal_leaves_no_crash_behind(tiny_data, tmp_path):
+    """fairseq saves `crash.pt` after any error of an update; here no update has been made."""
+    lstm = ("--arch", "lstm", *TINY_TRAINING, "--criterion", "chunked_cross_entropy", "--save-dir", tmp_path / "out")
+    message = refused("fairseq-train", tiny_data, "--user-dir", "lwc_fairseq", *lstm)
+    assert "chunked_cross_entropy does not work with this model (LSTMDecoder gives no features" in message
+    assert not list((tmp_path / "out").glob("*"))
+
+
 def test_empty_lines_and_unknown_words_in_a_test_set(tiny_text, tiny_data, tiny_checkpoint, tmp_path):
     (tmp_path / "test.de").write_text("ba de\n\nnever seen before\n\n")
     (tmp_path / "test.en").write_text("DE BA\n\nNO\n\n")

@@ -249,6 +249,26 @@ class TestInteractive:
             words = interactive("ba de ba de\n", *flags, *more).texts[0].split()
             assert words and set(words) <= {"<ba>", "de"}
 
+    def test_unknown_words_are_copied(self, interactive):
+        """By --replace-unk without a file, as by an empty name of one."""
+        for flags in (("--replace-unk",), ("--replace-unk", "")):
+            words = interactive("ba de\n", "--unkpen", "-99", "--max-len-b", "4", *flags).texts[0].split()
+            assert words and set(words) <= {"ba", "de"}
+
+    def test_alignments_are_those_of_a_test_set(self, interactive, tiny_text, tiny_data, checkpoints, family):
+        flags = (*TASK, "--path", checkpoints[family], "--beam", "3", "--max-len-b", "12", "--cpu")
+        for kind in ("hard", "soft"):
+            typed = interactive((tiny_text / "test.de").read_text(), "--print-alignment", kind)["A"]
+            assert len(typed) == 20
+            of_the_set = Output(run("fairseq-generate", tiny_data, *flags, "--print-alignment", kind).stdout)["A"]
+            if kind == "hard":
+                assert typed == of_the_set
+                continue
+            for number, (line,) in of_the_set.items():
+                rows, expected = ([row.split(",") for row in text.split()] for text in (typed[number][0], line))
+                for row, weights in zip(rows, expected, strict=True):
+                    assert [float(weight) for weight in row] == pytest.approx([float(w) for w in weights], abs=1e-5)
+
     def test_constraints(self, interactive):
         for kind in ("ordered", "unordered"):
             found = interactive("ba de\tDE BA\nfi go\tGO\n", "--constraints", kind, "--beam", "6", "--buffer-size", "2")

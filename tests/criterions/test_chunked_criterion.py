@@ -8,7 +8,7 @@ from fairseq.criterions.cross_entropy import CrossEntropyCriterion
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from torch.nn.parallel import DistributedDataParallel
 
-from conftest import EOS, PAD, make_abd, make_deepatt, make_dictionary, make_lwc, random_batch
+from conftest import EOS, PAD, make_abd, make_deepatt, make_dictionary, make_lwc, make_transformer, random_batch
 from lwc_fairseq.criterions.chunked_cross_entropy import ChunkedCrossEntropyConfig, ChunkedCrossEntropyCriterion
 
 TASK = SimpleNamespace(target_dictionary=make_dictionary(17))
@@ -18,6 +18,8 @@ MODELS = {
     "deepatt": lambda: make_deepatt(types=(17, 17)),
     "mheadnmt": lambda: make_deepatt("mheadnmt", types=(17, 17)),
     "abd": lambda: make_abd(types=(17, 17)),
+    "transformer of this plugin": lambda: make_transformer().double(),
+    "transformer of fairseq": lambda: make_transformer(arch="transformer").double(),
 }
 
 
@@ -77,7 +79,10 @@ def test_distributed_training_that_looks_for_unused_parameters(name, tmp_path):
 
 
 def test_other_models_are_refused():
-    with pytest.raises(ValueError, match="is for models of this plugin: take label_smoothed_cross_entropy"):
-        ours(0.1, False)(torch.nn.Linear(1, 1), sample())
+    without_features = make_transformer(arch="transformer")
+    without_features.decoder.output_projection = torch.nn.Identity()
+    for model in (torch.nn.Linear(1, 1), without_features):
+        with pytest.raises(ValueError, match=r"no features .* use label_smoothed_cross_entropy or cross_entropy"):
+            ours(0.1, False)(model, sample())
     with pytest.raises(ValueError, match=r"--label-smoothing 1\.0: must be in \[0, 1\)"):
         ours(1.0, False)

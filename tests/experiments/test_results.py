@@ -66,6 +66,17 @@ def test_a_table_of_two_seeds(tmp_path):
     assert [row["published"] for row in json.loads(written[1].read_text())["rows"]] == [None, None, 35.07, 30.0]
 
 
+def test_a_seed_that_fails_does_not_hide_the_others(tmp_path):
+    settings = Settings(Table(title="A table", rows=[Row(name="ours", arch="rnnsearch")]), Profile(), "data", tmp_path)
+    jobs = settings.jobs(3)
+    for job in jobs[:2]:
+        job.folder.mkdir(parents=True)
+        job.generated.write_text(generated(REFERENCES if job.seed == 1 else worse("cat")))
+    (result,) = collect(settings, jobs, {jobs[2].folder: "the reason"})
+    page = write(settings, [result], seeds=3)[0].read_text()
+    assert f"| ours | {result.value:.2f} ± {result.deviation:.2f} (2 of 3 runs, failed) |" in page
+
+
 def test_a_table_without_a_paper_has_nothing_published(tmp_path):
     settings = Settings(Table(title="Mine", data="captions", rows=[]), Profile(), "data", tmp_path)
     page = write(settings, [Result("ours", "Ours", [], value=30.0)], seeds=1)[0].read_text()

@@ -97,6 +97,7 @@ def test_it_trains_by_flags_and_by_yaml_and_translates(tiny_data, tmp_path):
     flags = [f"--{name.replace('_', '-')}={value}" for name, value in widths.items()]
     task = ("--user-dir", "lwc_fairseq", "--task", "concat_translation")
     train = ("fairseq-train", tiny_data, *task, "--arch", "transformer_context_gate", *flags, *TINY_TRAINING)
+    train += ("--criterion", "chunked_cross_entropy")
     run(*train, "--max-update", "2", "--save-dir", tmp_path / "flags")
     config = {
         "common": {"user_dir": str(ROOT / "lwc_fairseq"), "cpu": True},

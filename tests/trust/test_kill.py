@@ -1,5 +1,6 @@
 """Training that is killed, told to end or out of disk loses nothing that it had saved."""
 
+import contextlib
 import os
 import random
 import re
@@ -7,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -28,11 +30,11 @@ def training(data, out, family="lwc", updates=UPDATES, *flags) -> list[str]:
 class Started:
     """A command that runs, and whose log is read while it does."""
 
-    def __init__(self, command, log):
+    def __init__(self, command, log, **environment):
         self.log = log
         with log.open("w") as out:
             files = {"stdout": out, "stderr": out}
-            settings = {"cwd": ROOT, "env": FRONT_DOOR.environment, "start_new_session": True}
+            settings = {"cwd": ROOT, "env": {**FRONT_DOOR.environment, **environment}, "start_new_session": True}
             self.process = subprocess.Popen(command, **files, **settings)
 
     def wait_for(self, text: str) -> None:
@@ -41,10 +43,26 @@ class Started:
             assert self.process.poll() is None and time.monotonic() < limit, self.log.read_text()[-3000:]
             time.sleep(0.01)
 
-    def end(self, number: int) -> int:
+    def signal(self, number: int) -> list[int]:
         """Send a signal to the command and to all processes that it has started, as a scheduler does."""
-        os.killpg(self.process.pid, number)
-        return self.process.wait(timeout=60)
+        processes = descendants(self.process.pid)
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, number)
+        return processes
+
+    def end(self, number: int) -> int:
+        self.signal(number)
+        return self.process.wait(timeout=START_LIMIT_S)
+
+
+def descendants(process: int) -> list[int]:
+    """The numbers of a process and of all processes that it has started, and they."""
+    children = []
+    for path in Path(f"/proc/{process}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            children += map(int, path.read_text().split())
+    return [process, *(found for child in children for found in descendants(child))]
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +117,65 @@ def test_told_to_end_it_saves(tiny_data, tmp_path, undisturbed, family):
     assert torch.load(out / "checkpoint_last.pt")["optimizer_history"][-1]["num_updates"] == number < UPDATES
     run(*command)
     assert_same_end(out, undisturbed(family))
+
+
+HOLDS_A_BATCH = dedent("""
+    import os
+    import time
+
+    from fairseq.data import LanguagePairDataset
+    from fairseq.data.iterators import FrozenBatchSampler
+    from fairseq_cli.train import cli_main
+
+    collater, make_batches, held = LanguagePairDataset.collater, FrozenBatchSampler.make_batches_for_epoch, set()
+
+    def make_batches_and_hold_the_third(self, *args):
+        make_batches(self, *args)
+        held.add(self.batches[2][0])
+
+    def collate_when_allowed(self, samples, *args):
+        while held & {sample["id"] for sample in samples} and not os.path.exists(os.environ["GO"]):
+            time.sleep(0.01)
+        return collater(self, samples, *args)
+
+    LanguagePairDataset.collater = collate_when_allowed
+    FrozenBatchSampler.make_batches_for_epoch = make_batches_and_hold_the_third
+    if __name__ == "__main__":
+        cli_main()
+""")
+LONG = pytest.mark.long
+
+
+@pytest.mark.parametrize(
+    ("workers", "processes"),
+    [(1, 1), (2, 2), *(pytest.param(*both, marks=LONG) for both in ((0, 1), (2, 1), (0, 2), (1, 2)))],
+)
+def test_told_to_end_while_it_waits_for_a_batch(tiny_data, tmp_path, workers, processes):
+    """The signal reaches the processes that read data, too, and training waits for what one of them reads."""
+    script, go = tmp_path / "train_and_wait.py", tmp_path / "go"
+    script.write_text(HOLDS_A_BATCH)
+    flags = ("--num-workers", workers, "--log-interval", "1")
+    _, *arguments = training(tiny_data, tmp_path / "out", "lwc", UPDATES, *flags)
+    launcher = TWO_PROCESSES if processes == 2 else ()
+    started = Started([*launcher, "python", str(script), *arguments], tmp_path / "log", GO=str(go))
+    started.wait_for("train_inner | epoch 001:      2 ")
+    signalled = started.signal(signal.SIGTERM)
+    assert len(signalled) >= 1 + processes * workers
+    go.touch()
+    status = started.process.wait(timeout=START_LIMIT_S)
+    log = (tmp_path / "log").read_text()
+    assert "terminated after update 3; the same command goes on there" in log
+    assert status == 128 + signal.SIGTERM if processes == 1 else status
+    assert torch.load(tmp_path / "out" / "checkpoint_last.pt")["optimizer_history"][-1]["num_updates"] == 3
+    assert not [process for process in signalled if is_alive(process)]
+
+
+def is_alive(process: int) -> bool:
+    """Whether a process runs; one that has ended, and that nobody asked about, does not."""
+    try:
+        return ") Z " not in Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return False
 
 
 SPAWNS_TWO = dedent("""
