@@ -25,7 +25,7 @@ setup(
         "matplotlib",
         "packaging",
     ],
-    extras_require={"test": ["pytest>=8", "ruff", "hypothesis", "tensorboardX"]},
+    extras_require={"test": ["pytest>=8", "pytest-xdist", "ruff", "hypothesis", "tensorboardX"]},
     entry_points={
         "torch.backends": ["lwc_fairseq = lwc_fairseq_compat:activate"],
         "console_scripts": ["lwc-fairseq = lwc_fairseq_compat:run_lwc_fairseq"],

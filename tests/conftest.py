@@ -109,6 +109,15 @@ def with_scripts(environment) -> dict[str, str]:
     return {**environment, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"}
 
 
+LONGEST_FILES = ("test_readme.py", "test_recipes.py", "test_features.py", "test_kill.py")
+
+
+def pytest_collection_modifyitems(items):
+    """The files that take longest come first, so that the processes of pytest-xdist end at about the same time."""
+    order = {name: i for i, name in enumerate(LONGEST_FILES)}
+    items.sort(key=lambda item: order.get(item.path.name, len(order)))
+
+
 FRONT_DOOR = FrontDoor(with_scripts(os.environ))
 
 
@@ -145,12 +154,18 @@ TINY_LWC = (
 )
 TASK = ("--user-dir", "lwc_fairseq", "--task", "concat_translation")
 TINY_RECURRENT = ("--embed-dim", "12", "--hidden-dim", "16", "--init-std", "0.3")
+LONG = pytest.mark.long
 FAMILIES = {
     "lwc": TINY_LWC[2:],
     "deepatt": ("--arch", "deepatt", "--attention-layers", "2", *TINY_RECURRENT),
     "abd": ("--arch", "abd", *TINY_RECURRENT, "--criterion", "bidirectional_cross_entropy", "--label-smoothing", "0.1"),
 }
 """The flags of a small model of each family; after TINY_TRAINING, since the last --criterion counts."""
+EACH_FAMILY = pytest.mark.parametrize("family", FAMILIES)
+ONE_FAMILY = pytest.mark.parametrize(
+    "family", [pytest.param(family, marks=() if family == "lwc" else LONG) for family in FAMILIES]
+)
+"""For a test of code that all families share: one in the short run, each of them in the long one."""
 TWO_PROCESSES = ("torchrun", "--standalone", "--nproc_per_node", "2", "--no-python")
 
 

@@ -2,6 +2,8 @@
 # Set up .venv, run the linter and the tests, with --all the long ones, too. Other arguments go to pytest:
 #
 #   bash tests/run.sh [--all] [-k mask]
+#
+# One process a core, each of which computes with one thread, takes one file of tests after the other.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,4 +14,4 @@ if [ "${1:-}" = --all ]; then
   shift
   set -- -m "long or not long" "$@"
 fi
-.venv/bin/python -m pytest "$@"
+OMP_NUM_THREADS=1 .venv/bin/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder "$@"

@@ -15,7 +15,7 @@ from fairseq.file_io import PathManager
 from omegaconf import OmegaConf
 
 import lwc_fairseq_compat
-from conftest import ROOT, TINY_TRAINING, hypotheses, run
+from conftest import LONG, ROOT, TINY_TRAINING, hypotheses, run
 from lwc_fairseq_compat import UserError
 
 SIZES = {"embed-dim": 16, "ffn-embed-dim": 32, "attention-heads": 2, "layers": 2}
@@ -58,6 +58,7 @@ def test_stock_hydra_train_validate_interactive_and_score(tiny_data, tmp_path):
     assert "BLEU4 = 100.00" in score
 
 
+@LONG
 def test_two_processes_train_and_resume_the_stock_transformer(tiny_data, tmp_path):
     train = (
         *("torchrun", "--standalone", "--nproc_per_node", "2", "--no-python", "fairseq-train", tiny_data),

@@ -5,7 +5,7 @@ from textwrap import dedent
 
 import pytest
 
-from conftest import ROOT, TINY_LWC, TINY_TRAINING, run
+from conftest import LONG, ROOT, TINY_LWC, TINY_TRAINING, run
 
 TRAIN = ("--task", "concat_translation", "--max-update", "2", *TINY_LWC[2:], *TINY_TRAINING)
 
@@ -62,6 +62,7 @@ def test_an_imported_plugin_is_known_by_any_path(tmp_path):
     run("python", "-c", script, cwd=tmp_path)
 
 
+@LONG
 def test_two_trainings_in_one_process(tiny_data, tmp_path):
     script = dedent("""
         import sys

@@ -6,7 +6,7 @@ import pytest
 import torch
 from fairseq.checkpoint_utils import load_model_ensemble_and_task
 
-from conftest import TINY_TRAINING, hypotheses, run
+from conftest import LONG, TINY_TRAINING, hypotheses, run
 
 SIZES = ("--embed-dim", "12", "--hidden-dim", "16", "--init-std", "0.1")
 CONCAT = ("--user-dir", "lwc_fairseq", "--task", "concat_translation")
@@ -90,6 +90,7 @@ def test_ensemble_with_another_model(tiny_data, abd, left_to_right):
     assert [score for _, score in hypotheses(together)] != [score for _, score in hypotheses(alone)]
 
 
+@LONG
 def test_two_processes_validate_with_bleu_and_interactive_translates(tiny_data, tmp_path):
     run(
         *("torchrun", "--standalone", "--nproc_per_node", "2", "--no-python", "fairseq-train", tiny_data),

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from conftest import TINY_TRAINING, run
+from conftest import LONG, TINY_TRAINING, run
 from lwc_fairseq.analysis.alignment import pharaoh
 
 TABLE = """
@@ -30,7 +30,7 @@ def gold(tiny_text, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def model(tiny_data, tmp_path_factory):
+def trained(tiny_data, tmp_path_factory):
     """Trained until its attention is of some use."""
     out = tmp_path_factory.mktemp("aligner")
     run(
@@ -41,25 +41,27 @@ def model(tiny_data, tmp_path_factory):
     return out / "checkpoint_last.pt"
 
 
-def test_links_of_a_trained_model_are_those_of_the_corpus(tiny_data, model, gold, tmp_path):
-    run("lwc-fairseq", "align", model, "--data", tiny_data, "--out", tmp_path / "links")
+@LONG
+def test_links_of_a_trained_model_are_those_of_the_corpus(tiny_data, trained, gold, tmp_path):
+    run("lwc-fairseq", "align", trained, "--data", tiny_data, "--out", tmp_path / "links")
     links = (tmp_path / "links").read_text().splitlines()
     assert [len(line.split()) for line in links] == [len(line.split()) for line in gold.read_text().splitlines()]
     said = run("lwc-fairseq", "aer", tmp_path / "links", gold).stdout
     rates = {name: float(value) for name, value in (part.split() for part in said.strip().split(", "))}
     assert rates["AER"] < 20 and rates["AER"] == pytest.approx(100 - rates["precision"], abs=0.02)
 
-    table = run("lwc-fairseq", "align", model, "--data", tiny_data, "--gold", gold).stdout.splitlines()
+    table = run("lwc-fairseq", "align", trained, "--data", tiny_data, "--gold", gold).stdout.splitlines()
     assert [line.split("|")[1].strip() for line in table] == ["layer", "---", "0", "all"]
     assert float(table[-1].split("|")[2]) == rates["AER"]
 
 
-def test_wrong_input_is_named(tiny_data, model, gold, tmp_path):
+def test_wrong_input_is_named(tiny_data, tiny_checkpoint, gold, tmp_path):
+    model = tiny_checkpoint
     (tmp_path / "short").write_text("0-0\n")
     for command, message in (
         (("aer", tmp_path / "short", gold), "1 alignments, but 20 in the gold file"),
         (("aer", gold, tmp_path / "none"), "No such file"),
-        (("align", model, "--data", tiny_data, "--layer", "7"), "--layer 7: the model has 1, counted from 0"),
+        (("align", model, "--data", tiny_data, "--layer", "7"), "--layer 7: the model has 2, counted from 0"),
         (("align", model, "--data", tiny_data, "--subset", "best"), "no best in it, only test, train, valid"),
         (("align", tmp_path / "none.pt", "--data", tiny_data), "none.pt: no such checkpoint"),
         (("align", model, "--data", tiny_data, "--gold", gold, "--layer", "0"), "--gold shows every layer: leave out"),

@@ -8,9 +8,7 @@ import pytest
 import torch
 from fairseq.models import MODEL_REGISTRY
 
-from conftest import FAMILIES, ROOT, TASK, TINY_TRAINING, run
-
-EACH_FAMILY = pytest.mark.parametrize("family", FAMILIES)
+from conftest import EACH_FAMILY, FAMILIES, LONG, ONE_FAMILY, ROOT, TASK, TINY_TRAINING, run
 
 
 def train(data, out, family, *flags, **settings):
@@ -45,7 +43,7 @@ def two_sets(tiny_text, tiny_data, tmp_path_factory):
     return out
 
 
-@EACH_FAMILY
+@ONE_FAMILY
 class TestTraining:
     def test_bleu_patience_and_which_checkpoints_are_kept(self, tiny_data, tmp_path, family):
         kept = ("--keep-last-epochs", "1", "--patience", "2", "--eval-bleu", "--eval-bleu-args", '{"beam": 2}')
@@ -114,7 +112,7 @@ class TestTraining:
             assert all(name in written for name in names)
 
 
-@EACH_FAMILY
+@ONE_FAMILY
 @pytest.mark.parametrize("flag", ["--fp16", "--bf16", "--memory-efficient-fp16", "--memory-efficient-bf16", "--amp"])
 def test_half_precision_is_refused_on_a_cpu(tiny_data, tmp_path, family, flag):
     done = train(tiny_data, tmp_path, family, flag, check=False)
@@ -136,16 +134,17 @@ class Output:
         return self.lines.get(letter, {})
 
 
-@EACH_FAMILY
+@pytest.fixture
+def generate(tiny_data, checkpoints, family):
+    def call(*flags, path=checkpoints[family]):
+        options = (*TASK, "--path", path, "--beam", "3", "--max-len-b", "12", "--cpu")
+        return Output(run("fairseq-generate", tiny_data, *options, *flags).stdout)
+
+    return call
+
+
+@ONE_FAMILY
 class TestGeneration:
-    @pytest.fixture
-    def generate(self, tiny_data, checkpoints, family):
-        def call(*flags, path=checkpoints[family]):
-            options = (*TASK, "--path", path, "--beam", "3", "--max-len-b", "12", "--cpu")
-            return Output(run("fairseq-generate", tiny_data, *options, *flags).stdout)
-
-        return call
-
     def test_sampling(self, generate):
         options = ("--sampling", "--beam", "1", "--seed")
         sampled, again = (generate(*options, "3", "--sampling-topk", "3") for _ in range(2))
@@ -163,11 +162,6 @@ class TestGeneration:
                 assert scores == sorted(scores, reverse=True)
         first_words = {row.split("\t")[1].split(" ")[0] for row in diverse["H"][0]}
         assert len(first_words) > 1
-
-    def test_prefixes(self, generate):
-        found = generate("--prefix-size", "2")
-        for number, (target,) in found["T"].items():
-            assert found.texts[number].split()[:2] == target.split()[:2]
 
     def test_repetitions_are_blocked(self, generate):
         for size in (1, 2):
@@ -193,21 +187,6 @@ class TestGeneration:
         assert all("<unk>" in text for text in likes_unk.texts.values())
         assert not any("<unk>" in text for text in generate("--unkpen", "99").texts.values())
 
-    def test_alignments(self, generate):
-        for kind in ("hard", "soft"):
-            assert len(generate("--print-alignment", kind)["A"]) == 20
-
-    def test_scores_of_references(self, generate):
-        found = generate("--score-reference")
-        assert found.texts == {number: target for number, (target,) in found["T"].items()}
-
-    def test_ensembles_of_presets_and_families(self, generate, checkpoints, family):
-        alone = generate()
-        twice = generate(path=f"{checkpoints[family]}:{checkpoints[family]}")
-        assert twice.texts == alone.texts
-        all_of_them = generate(path=":".join(map(str, checkpoints.values())))
-        assert len(all_of_them.texts) == 20 and all_of_them["H"] != alone["H"]
-
     def test_shards(self, generate):
         whole = generate()
         parts = [generate("--batch-size", "2", "--num-shards", "2", "--shard-id", shard) for shard in ("0", "1")]
@@ -227,6 +206,31 @@ class TestGeneration:
 
 
 @EACH_FAMILY
+class TestGenerationByEachDecoder:
+    """What calls a family's own decoder in another way than plain search does."""
+
+    def test_prefixes(self, generate):
+        found = generate("--prefix-size", "2")
+        for number, (target,) in found["T"].items():
+            assert found.texts[number].split()[:2] == target.split()[:2]
+
+    def test_alignments(self, generate):
+        for kind in ("hard", "soft"):
+            assert len(generate("--print-alignment", kind)["A"]) == 20
+
+    def test_scores_of_references(self, generate):
+        found = generate("--score-reference")
+        assert found.texts == {number: target for number, (target,) in found["T"].items()}
+
+    def test_ensembles_of_presets_and_families(self, generate, checkpoints, family):
+        alone = generate()
+        twice = generate(path=f"{checkpoints[family]}:{checkpoints[family]}")
+        assert twice.texts == alone.texts
+        all_of_them = generate(path=":".join(map(str, checkpoints.values())))
+        assert len(all_of_them.texts) == 20 and all_of_them["H"] != alone["H"]
+
+
+@ONE_FAMILY
 class TestInteractive:
     @pytest.fixture
     def interactive(self, tiny_data, checkpoints, family):
@@ -281,7 +285,7 @@ class TestInteractive:
         assert found["S"][0] == ["ba de"] and len(found["D"]) == 1
 
 
-@EACH_FAMILY
+@ONE_FAMILY
 def test_unknown_words_of_a_text_are_replaced(tiny_text, tiny_data, tmp_path, checkpoints, family):
     """fairseq-generate wants text for that, whose words the dictionary need not know."""
     for language in ("de", "en"):
@@ -293,7 +297,7 @@ def test_unknown_words_of_a_text_are_replaced(tiny_text, tiny_data, tmp_path, ch
     assert set(" ".join(found.texts.values()).split()) == {"unknown"}
 
 
-@EACH_FAMILY
+@ONE_FAMILY
 def test_validation_scores_and_a_language_model(tiny_data, checkpoints, family, tmp_path):
     flags = ("--path", checkpoints[family], *TASK, "--max-tokens", "400", "--cpu", "--log-format", "json")
     log = log_lines(run("fairseq-validate", tiny_data, *flags))
@@ -333,7 +337,16 @@ def right_to_left(tiny_data, tmp_path_factory):
     return folder / "checkpoint_last.pt"
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in CONFIGS.glob("*.yaml")))
+SHORT_CONFIGS = ("lwc_transformer_small", "deepatt", "abd", "nsc_hs", "transformer_small")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in SHORT_CONFIGS else LONG)
+        for name in sorted(path.stem for path in CONFIGS.glob("*.yaml"))
+    ],
+)
 def test_each_preset_has_a_configuration(tiny_data, tmp_path, right_to_left, name):
     family = name.split("_")[0]
     sizes = [f"++model.{size}" for size in TINY_SIZES.get(family, TINY_SIZES["recurrent"])]
@@ -347,6 +360,7 @@ def test_there_is_one_for_every_preset():
     assert {path.stem for path in CONFIGS.glob("*.yaml")} == presets - {"lwc_transformer"}  # which is its base
 
 
+@LONG
 def test_sweeps(tiny_data, tmp_path):
     sizes = [f"++model.{size}" for size in TINY_SIZES["recurrent"]]
     sweep = ("-m", "model.dropout=0.1,0.3", f"hydra.sweep.dir={tmp_path}")

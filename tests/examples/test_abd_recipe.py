@@ -4,7 +4,7 @@ import json
 
 import torch
 
-from conftest import ROOT, run
+from conftest import LONG, ROOT, run
 
 RECIPE = ROOT / "examples" / "abd"
 TABLES = ROOT / "examples" / "tables"
@@ -18,6 +18,7 @@ def make_table(name, data, out, *flags):
     return json.loads((out / "table.json").read_text())["rows"]
 
 
+@LONG
 def test_every_row_of_table_2(tiny_data, tmp_path):
     rows = make_table("abd_table2.yaml", tiny_data, tmp_path)
     measured = [row["name"] for row in rows if row["value"] is not None]
@@ -26,6 +27,7 @@ def test_every_row_of_table_2(tiny_data, tmp_path):
     assert saved["reverse_model"] == str(tmp_path / "r2l" / "seed1" / "checkpoint_best.pt")
 
 
+@LONG
 def test_sweep_of_lambda(tiny_data, tmp_path):
     rows = make_table("abd_figure2.yaml", tiny_data, tmp_path, "--rows", "lambda_0.5", "lambda_1.0")
     assert [row["x"] for row in rows] == [0.5, 1.0] and (tmp_path / "table.png").exists()

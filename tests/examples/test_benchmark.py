@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from conftest import ROOT, run
+from conftest import LONG, ROOT, run
 
 BENCHMARK = ROOT / "examples" / "benchmark" / "benchmark.py"
 TINY_RECURRENT = "--embed-dim 12 --hidden-dim 16 --init-std 0.1"
@@ -32,7 +32,7 @@ def benchmark(tmp_path, family, phase, *more, **options):
 
 
 @pytest.mark.parametrize("phase", ["train", "generate"])
-@pytest.mark.parametrize("family", TINY)
+@pytest.mark.parametrize("family", ["lwc", *(pytest.param(family, marks=LONG) for family in ("deepatt", "abd"))])
 def test_ours_beside_fairseqs(family, phase, tmp_path):
     page = benchmark(tmp_path, family, phase).stdout
     found = json.loads((tmp_path / "out" / f"{family}_{phase}_cpu_length-4-9.json").read_text())
@@ -63,6 +63,7 @@ def test_what_differs_gets_no_ratio(tmp_path):
     assert not (tmp_path / "out").exists() and "÷" not in refused.stdout
 
 
+@LONG
 def test_scaling(tmp_path):
     ours, peer = TINY["lwc"]
     flags = ("--device", "cpu", "--blocks", "1", "--updates", "1", "--max-tokens", "200", "--types", "120")

@@ -2,12 +2,13 @@
 
 import torch
 
-from conftest import ROOT, run
+from conftest import LONG, ROOT, run
 
 RECIPE = ROOT / "examples" / "deepatt"
 SMALL = ("--embed-dim", "8", "--hidden-dim", "8", "--max-update", "2", "--cpu")
 
 
+@LONG
 def test_train_and_evaluate(tiny_text, tiny_data, tmp_path):
     first, second = (tmp_path / name / "checkpoint_last.pt" for name in ("adadelta", "adam"))
     train = ("bash", RECIPE / "train.sh", "wideatt", tiny_data, "--out")

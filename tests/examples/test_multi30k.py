@@ -2,19 +2,16 @@
 
 import pytest
 
-from conftest import ROOT, run
+from conftest import LONG, ROOT, run
 
 MULTI30K = ROOT.parent / "shared" / "multi30k"
 RECIPE = ROOT / "examples" / "multi30k"
 
 
 @pytest.mark.skipif(not MULTI30K.is_dir(), reason="Multi30k is not beside the repository")
-@pytest.mark.parametrize(
-    "rows",
-    [("lwc", "lstm"), pytest.param(("transformer", "rnnsearch", "deepatt", "abd"), marks=pytest.mark.long)],
-    ids=["some", "others"],
-)
-def test_recipe_on_a_slice(tmp_path, rows):
+@LONG
+def test_recipe_on_a_slice(tmp_path):
+    rows = ("lwc", "lstm", "transformer", "rnnsearch", "deepatt", "abd")
     text, out = tmp_path / "text", tmp_path / "out"
     text.mkdir()
     for split, size in (("train", 300), ("val", 30), ("test_2016_flickr", 12)):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import FRONT_DOOR, ROOT, run
+from conftest import FRONT_DOOR, LONG, ROOT, run
 
 TALKS = ("dev2010", "tst2010", "tst2011", "tst2012", "tst2014")
 SMALL = "--cpu --layers 1 --embed-dim 16 --ffn-embed-dim 16 --attention-heads 2 --max-update 2 --max-tokens 1000"
@@ -105,7 +105,7 @@ def lines(path) -> list[str]:
 class TestIWSLT14:
     FOLDER = EXAMPLES / "iwslt14"
 
-    @pytest.fixture(params=["de", "ro", "es"])
+    @pytest.fixture(params=["de", pytest.param("ro", marks=LONG), pytest.param("es", marks=LONG)])
     def language(self, request):
         return request.param
 
@@ -237,6 +237,7 @@ RECIPES = [
 ]
 
 
+@LONG
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: "-".join((recipe.folder, *recipe.words)))
 def test_from_archives_to_score(recipe, tmp_path):
     """Every script, on archives in the layout of the originals; empty pairs go, and too long ones."""
@@ -282,7 +283,7 @@ class TestNIST:
     @pytest.mark.parametrize(
         ("paper", "row", "tests"),
         [
-            ("abd", "abd", ["mt03", "mt04", "mt05", "mt06"]),
+            pytest.param("abd", "abd", ["mt03", "mt04", "mt05", "mt06"], marks=LONG),
             ("deepatt", "deepatt", ["mt02", "mt03", "mt04", "mt06", "mt08"]),
         ],
     )

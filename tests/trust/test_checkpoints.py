@@ -10,7 +10,7 @@ import zipfile
 import pytest
 import torch
 
-from conftest import FAMILIES, ROOT, TASK, TINY_TRAINING, run
+from conftest import FAMILIES, LONG, ROOT, TASK, TINY_TRAINING, run
 from lwc_fairseq import load
 from lwc_fairseq_compat import UserError
 
@@ -171,7 +171,7 @@ def test_models_of_other_families(checkpoints, tiny_data, tmp_path):
     assert "the checkpoint does not fit this LWC" in line
 
 
-@pytest.mark.parametrize("files", [60, pytest.param(1000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("files", [60, pytest.param(1000, marks=LONG)])
 def test_one_changed_byte_is_seen(tiny_checkpoint, tiny_data, tmp_path, files, record_property):
     """Either the file is refused, or what is read is what was written (names and times in it mean nothing)."""
     whole, path = tiny_checkpoint.read_bytes(), tmp_path / "checkpoint.pt"

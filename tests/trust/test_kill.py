@@ -14,7 +14,17 @@ from textwrap import dedent
 import pytest
 import torch
 
-from conftest import FAMILIES, FRONT_DOOR, ROOT, TASK, TINY_TRAINING, TWO_PROCESSES, assert_same_end, run
+from conftest import (
+    FAMILIES,
+    FRONT_DOOR,
+    LONG,
+    ROOT,
+    TASK,
+    TINY_TRAINING,
+    TWO_PROCESSES,
+    assert_same_end,
+    run,
+)
 
 UPDATES = 60
 EACH_UPDATE_SAVED = ("--save-interval-updates", "1", "--keep-interval-updates", "2", "--disable-validation")
@@ -78,7 +88,7 @@ def undisturbed(tiny_data, tmp_path_factory):
     return make
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [1, pytest.param(50, marks=LONG)])
 def test_killed_at_any_moment_it_goes_on_to_the_same_end(tiny_data, tmp_path, undisturbed, kills, record_property):
     draw, updates, while_writing = random.Random(kills), [], 0
     for i in range(kills):
@@ -101,22 +111,6 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_end(tiny_data, tmp_path, un
     record_property("kills while a file was being written", while_writing)
     record_property("updates that were saved at the kill", updates)
     assert kills < 10 or (while_writing and len(set(updates)) > 5)
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_told_to_end_it_saves(tiny_data, tmp_path, undisturbed, family):
-    """In an epoch, in which nothing else would save."""
-    out = tmp_path / "out"
-    command = training(tiny_data, out, family, UPDATES, "--validate-interval", "99", "--save-interval", "99")
-    started = Started([*command, "--log-interval", "1"], tmp_path / "log")
-    started.wait_for("train_inner | epoch 001:      3 ")
-    assert started.end(signal.SIGTERM) == 128 + signal.SIGTERM
-    log = (tmp_path / "log").read_text()
-    assert "Traceback" not in log
-    number = int(re.search(r"terminated after update (\d+); the same command goes on there", log)[1])
-    assert torch.load(out / "checkpoint_last.pt")["optimizer_history"][-1]["num_updates"] == number < UPDATES
-    run(*command)
-    assert_same_end(out, undisturbed(family))
 
 
 HOLDS_A_BATCH = dedent("""
@@ -143,21 +137,30 @@ HOLDS_A_BATCH = dedent("""
     if __name__ == "__main__":
         cli_main()
 """)
-LONG = pytest.mark.long
+
+
+TOLD_TO_END = [(family, workers, processes) for family in FAMILIES for workers in (0, 1, 2) for processes in (1, 2)]
 
 
 @pytest.mark.parametrize(
-    ("workers", "processes"),
-    [(1, 1), (2, 2), *(pytest.param(*both, marks=LONG) for both in ((0, 1), (2, 1), (0, 2), (1, 2)))],
+    ("family", "workers", "processes"),
+    [
+        pytest.param(*case, marks=() if case in (("lwc", 1, 1), ("lwc", 2, 2)) else LONG)
+        for case in TOLD_TO_END
+        if case[0] == "lwc" or case[1:] == (1, 1)
+    ],
 )
-def test_told_to_end_while_it_waits_for_a_batch(tiny_data, tmp_path, workers, processes):
-    """The signal reaches the processes that read data, too, and training waits for what one of them reads."""
-    script, go = tmp_path / "train_and_wait.py", tmp_path / "go"
+def test_told_to_end_it_saves(tiny_data, tmp_path, undisturbed, family, workers, processes):
+    """In an epoch, in which nothing else would save, and while it waits for a batch.
+
+    The signal reaches the processes that read data, too, one of which has the batch in hand.
+    """
+    script, go, out = tmp_path / "train_and_wait.py", tmp_path / "go", tmp_path / "out"
     script.write_text(HOLDS_A_BATCH)
-    flags = ("--num-workers", workers, "--log-interval", "1")
-    _, *arguments = training(tiny_data, tmp_path / "out", "lwc", UPDATES, *flags)
+    flags = ("--validate-interval", "99", "--save-interval", "99", "--num-workers", str(workers))
+    command = training(tiny_data, out, family, UPDATES, *flags, "--log-interval", "1")
     launcher = TWO_PROCESSES if processes == 2 else ()
-    started = Started([*launcher, "python", str(script), *arguments], tmp_path / "log", GO=str(go))
+    started = Started([*launcher, "python", str(script), *command[1:]], tmp_path / "log", GO=str(go))
     started.wait_for("train_inner | epoch 001:      2 ")
     signalled = started.signal(signal.SIGTERM)
     assert len(signalled) >= 1 + processes * workers
@@ -165,9 +168,14 @@ def test_told_to_end_while_it_waits_for_a_batch(tiny_data, tmp_path, workers, pr
     status = started.process.wait(timeout=START_LIMIT_S)
     log = (tmp_path / "log").read_text()
     assert "terminated after update 3; the same command goes on there" in log
-    assert status == 128 + signal.SIGTERM if processes == 1 else status
-    assert torch.load(tmp_path / "out" / "checkpoint_last.pt")["optimizer_history"][-1]["num_updates"] == 3
+    assert torch.load(out / "checkpoint_last.pt")["optimizer_history"][-1]["num_updates"] == 3
     assert not [process for process in signalled if is_alive(process)]
+    if processes == 2:
+        assert status
+        return
+    assert status == 128 + signal.SIGTERM and "Traceback" not in log
+    run(*command)
+    assert_same_end(out, undisturbed(family))
 
 
 def is_alive(process: int) -> bool:
@@ -188,6 +196,7 @@ SPAWNS_TWO = dedent("""
 """)
 
 
+@LONG
 @pytest.mark.parametrize("launcher", ["torchrun", "fairseq"])
 def test_several_processes_that_are_told_to_end_save_together(tiny_data, tmp_path, launcher):
     (tmp_path / "train_on_two.py").write_text(SPAWNS_TWO)
@@ -205,30 +214,57 @@ def test_several_processes_that_are_told_to_end_save_together(tiny_data, tmp_pat
     assert saved["optimizer_history"][-1]["num_updates"] == number < 2000
 
 
-SLOW = dedent("""
+HOLDS_AN_UPDATE = dedent("""
+    import os
     import time
+    from pathlib import Path
+
     from fairseq.tasks.fairseq_task import FairseqTask
     from fairseq_cli.train import cli_main
 
-    step = FairseqTask.train_step
-    FairseqTask.train_step = lambda *args, **kwargs: (time.sleep(3), step(*args, **kwargs))[1]
+    step, go = FairseqTask.train_step, Path(os.environ["GO"])
+
+    def step_when_allowed(*args, **kwargs):
+        while not go.exists():
+            go.with_name("waits").touch()
+            time.sleep(0.01)
+        return step(*args, **kwargs)
+
+    FairseqTask.train_step = step_when_allowed
     if __name__ == "__main__":
         cli_main()
 """)
 
 
-@pytest.mark.parametrize("apart", [0.3, 1.5], ids=["one order", "two orders"])
+@LONG
+@pytest.mark.parametrize("apart", [0, 1.5], ids=["one order", "two orders"])
 def test_a_signal_that_comes_twice(tiny_data, tmp_path, apart):
     """From a scheduler and from whoever started the process it is one order; a second one ends the process at once."""
-    (tmp_path / "train_slowly.py").write_text(SLOW)
-    _, *arguments = training(tiny_data, tmp_path / "out", "lwc", 2000, "--log-interval", "1")
-    started = Started(["python", str(tmp_path / "train_slowly.py"), *arguments], tmp_path / "log")
-    started.wait_for("train_inner | epoch 001:      1 ")
-    os.killpg(started.process.pid, signal.SIGTERM)
+    script, go, waits = tmp_path / "train_and_wait.py", tmp_path / "go", tmp_path / "waits"
+    script.write_text(HOLDS_AN_UPDATE)
+    _, *arguments = training(tiny_data, tmp_path / "out", "lwc", 2000)
+    started = Started(["python", str(script), *arguments], tmp_path / "log", GO=str(go))
+
+    def until_it_waits():
+        """What came before has then been handled, since signals are handled where the update is held."""
+        for _ in range(2):
+            waits.unlink(missing_ok=True)
+            limit = time.monotonic() + START_LIMIT_S
+            while not waits.exists():
+                assert started.process.poll() is None and time.monotonic() < limit, (tmp_path / "log").read_text()
+                time.sleep(0.01)
+
+    until_it_waits()
+    started.signal(signal.SIGTERM)
+    until_it_waits()
     time.sleep(apart)
-    status = started.end(signal.SIGTERM)
+    started.signal(signal.SIGTERM)
+    if not apart:
+        until_it_waits()
+        go.touch()
+    status = started.process.wait(timeout=START_LIMIT_S)
     saved = (tmp_path / "out" / "checkpoint_last.pt").exists()
-    assert (status, saved) == ((128 + signal.SIGTERM, True) if apart < 1 else (-signal.SIGTERM, False))
+    assert (status, saved) == ((-signal.SIGTERM, False) if apart else (128 + signal.SIGTERM, True))
 
 
 def test_a_full_disk(tiny_data, tmp_path):

@@ -9,15 +9,14 @@ from statistics import median
 
 import pytest
 
-from conftest import FAMILIES, FRONT_DOOR, ROOT, TASK, TINY_TRAINING
+from conftest import FAMILIES, FRONT_DOOR, LONG, ROOT, TASK, TINY_TRAINING
 
-LONG = pytest.mark.long
 MIB = 2**20
 GROWTH_MIB = 8  # of noise: the allocator's, and that of batches of other shapes
 
 
 def memory_of(command, log: Path, begins: str, text: str = "") -> list[float]:
-    """Resident memory of a command in MiB, twenty times a second from the moment when its log says that it begins."""
+    """Resident memory of a command in MiB, a hundred times a second from the moment when its log says it begins."""
     given = log.with_suffix(".in")
     given.write_text(text)
     with log.open("w") as out, given.open() as stdin:
@@ -29,7 +28,7 @@ def memory_of(command, log: Path, begins: str, text: str = "") -> list[float]:
         resident = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{process.pid}/status").read_text())
         if begun and resident:
             found.append(int(resident[1]) * 1024 / MIB)
-        time.sleep(0.05)
+        time.sleep(0.01)
     assert process.returncode == 0, log.read_text()[-3000:]
     return found
 

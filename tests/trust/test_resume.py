@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from conftest import FAMILIES, TASK, TINY_TRAINING, TWO_PROCESSES, assert_same_end, run
+from conftest import EACH_FAMILY, FAMILIES, LONG, ONE_FAMILY, TASK, TINY_TRAINING, TWO_PROCESSES, assert_same_end, run
 
 DROPOUT = ("--dropout", "0.2")
 # Batches of 20: an epoch has ten, or five updates of two. Four updates end in an epoch's middle, five with it.
@@ -40,8 +40,11 @@ def assert_same(one: Path, other: Path) -> None:
         assert saved[name] == expected[name]
 
 
-@pytest.mark.parametrize("stop", [MIDDLE, END], ids=["in the middle of an epoch", "at the end of an epoch"])
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    "stop",
+    [pytest.param(MIDDLE, id="in the middle of an epoch"), pytest.param(END, id="at the end of an epoch", marks=LONG)],
+)
+@EACH_FAMILY
 def test_resuming_changes_nothing(tiny_data, tmp_path, family, stop):
     train(tiny_data, tmp_path / "undisturbed", family, 2 * stop)
     train(tiny_data, tmp_path / "resumed", family, stop)
@@ -49,16 +52,15 @@ def test_resuming_changes_nothing(tiny_data, tmp_path, family, stop):
     assert_same(tmp_path / "resumed", tmp_path / "undisturbed")
 
 
-@pytest.mark.parametrize(
-    "family", ["lwc", *(pytest.param(family, marks=pytest.mark.long) for family in ("deepatt", "abd"))]
-)
+@LONG
+@EACH_FAMILY
 def test_resuming_two_processes_changes_nothing(tiny_data, tmp_path, family):
     for out, updates in (("undisturbed", 6), ("resumed", 3), ("resumed", 6)):
         train(tiny_data, tmp_path / out, family, updates, processes=2, batches=1)
     assert_same(tmp_path / "resumed", tmp_path / "undisturbed")
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@ONE_FAMILY
 def test_two_runs_with_one_seed_are_equal(tiny_data, tmp_path, family):
     for out in ("one", "other"):
         train(tiny_data, tmp_path / out, family, 3)

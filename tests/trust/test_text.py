@@ -7,7 +7,7 @@ from fairseq.data.data_utils import load_indexed_dataset
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conftest import FAMILIES, TASK, run
+from conftest import FAMILIES, LONG, TASK, run
 
 LINES = 100  # in a file
 WORDS = st.sampled_from("ba de fi go ku BA <s> </s> <unk> <pad> @@ ba@@ , .".split())
@@ -96,7 +96,7 @@ def test_input_from_a_file(tiny_data, checkpoints, tmp_path):
     assert sum(line.startswith("H-") for line in found) == len(STRANGE)
 
 
-@pytest.mark.parametrize("files", [2, pytest.param(100, marks=pytest.mark.long)])
+@pytest.mark.parametrize("files", [2, pytest.param(100, marks=LONG)])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_interactive(tiny_data, checkpoints, family, files, record_property):
     @fuzz(files)
@@ -107,7 +107,7 @@ def test_interactive(tiny_data, checkpoints, family, files, record_property):
     record_property("lines", files * LINES)
 
 
-@pytest.mark.parametrize("files", [2, pytest.param(100, marks=pytest.mark.long)])
+@pytest.mark.parametrize("files", [2, pytest.param(100, marks=LONG)])
 def test_sub_words(tiny_data, checkpoints, tmp_path, files, record_property):
     (tmp_path / "codes").write_text("#version: 0.2\nb a</w>\nd e</w>\n")
     bpe = ("--bpe", "subword_nmt", "--bpe-codes", tmp_path / "codes", "--tokenizer", "moses")
@@ -120,7 +120,7 @@ def test_sub_words(tiny_data, checkpoints, tmp_path, files, record_property):
     record_property("lines", files * LINES)
 
 
-@pytest.mark.parametrize("files", [2, pytest.param(100, marks=pytest.mark.long)])
+@pytest.mark.parametrize("files", [2, pytest.param(100, marks=LONG)])
 @pytest.mark.parametrize("work", [preprocess, tools])
 def test_files(tmp_path_factory, work, files, record_property):
     @fuzz(files)
