@@ -1,4 +1,4 @@
-"""RMSprop, which fairseq lacks: torch's, as an optimizer of fairseq."""
+"""RMSprop as Graves wrote it, which neither fairseq nor torch has."""
 
 from dataclasses import dataclass, field
 
@@ -6,6 +6,7 @@ import torch
 from fairseq.dataclass import FairseqDataclass
 from fairseq.optim import register_optimizer
 from omegaconf import II
+from torch import Tensor
 
 from .torch_optimizer import TorchOptimizer
 
@@ -14,28 +15,66 @@ from .torch_optimizer import TorchOptimizer
 class RMSpropConfig(FairseqDataclass):
     """Defaults are those of Zhang et al., *Asynchronous Bidirectional Decoding for NMT* (AAAI 2018)."""
 
-    rmsprop_rho: float = field(default=0.95, metadata={"help": "decay of the mean of squared gradients, ρ"})
-    rmsprop_eps: float = field(default=1e-4, metadata={"help": "added to the root of that mean, ε"})
-    rmsprop_momentum: float = field(default=0.0, metadata={"help": "momentum"})
+    rmsprop_rho: float = field(default=0.95, metadata={"help": "decay of the means of gradients and their squares, ρ"})
+    rmsprop_eps: float = field(default=1e-4, metadata={"help": "added to the variance of gradients, ε"})
+    rmsprop_momentum: float = field(default=0.0, metadata={"help": "share of the last step that is added, μ"})
     weight_decay: float = field(default=0.0, metadata={"help": "weight decay"})
     lr: list[float] = II("optimization.lr")  # noqa: RUF009
 
 
 @register_optimizer("rmsprop", dataclass=RMSpropConfig)
 class RMSprop(TorchOptimizer):
-    """v ← ρ v + (1 - ρ) g²,  θ ← θ - lr · g / (√v + ε)."""
+    """:class:`CenteredRMSprop` as an optimizer of fairseq."""
 
     def __init__(self, cfg: RMSpropConfig, params):
         super().__init__(cfg)
-        self._optimizer = torch.optim.RMSprop(params, **self.optimizer_config)
+        self._optimizer = CenteredRMSprop(params, **self.optimizer_config)
 
     @property
     def optimizer_config(self) -> dict:
-        """torch's arguments; fairseq takes the learning rate from here when it resumes."""
+        """The optimizer's arguments; fairseq takes the learning rate from here when it resumes."""
         return {
             "lr": self.first_lr,
-            "alpha": self.cfg.rmsprop_rho,
+            "rho": self.cfg.rmsprop_rho,
             "eps": self.cfg.rmsprop_eps,
             "momentum": self.cfg.rmsprop_momentum,
             "weight_decay": self.cfg.weight_decay,
         }
+
+
+class CenteredRMSprop(torch.optim.Optimizer):
+    """Graves, *Generating Sequences With Recurrent Neural Networks* (2013), eq. 38 to 41:
+
+        v ← ρ v + (1 - ρ) g²,   m ← ρ m + (1 - ρ) g
+        Δ ← μ Δ - lr · g / √(v - m² + ε),   θ ← θ + Δ
+
+    So each gradient is divided by its standard deviation. `torch.optim.RMSprop(centered=True)` differs in ε, which it
+    adds to the root: for gradients near zero its step is 1 / ε times as long as the gradient, this one's 1 / √ε times.
+
+    Args:
+        lr, rho, eps, momentum: lr, ρ, ε, μ.
+        weight_decay: this times θ is added to g.
+    """
+
+    def __init__(self, params, lr: float, rho: float, eps: float, momentum: float = 0.0, weight_decay: float = 0.0):
+        super().__init__(params, {"lr": lr, "rho": rho, "eps": eps, "momentum": momentum, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure=None) -> None:
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    self._update(parameter, self.state[parameter], group)
+
+    def _update(self, parameter: Tensor, state: dict, group: dict) -> None:
+        for name in ("square_avg", "grad_avg", "step_before"):
+            if name not in state:
+                state[name] = torch.zeros_like(parameter)
+        squares, mean, step = state["square_avg"], state["grad_avg"], state["step_before"]
+        gradient = parameter.grad.add(parameter, alpha=group["weight_decay"])
+        squares.lerp_(gradient.square(), 1 - group["rho"])
+        mean.lerp_(gradient, 1 - group["rho"])
+        variance = (squares - mean.square()).clamp_(min=0)  # rounding may take it below
+        deviation = variance.add_(group["eps"]).sqrt_()
+        step.mul_(group["momentum"]).addcdiv_(gradient, deviation, value=-group["lr"])
+        parameter.add_(step)
