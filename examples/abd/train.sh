@@ -39,5 +39,5 @@ case ${OPTIMIZER:-rmsprop} in
 esac
 
 fairseq-train "${words[1]}" --user-dir "$root/lwc_fairseq" --task concat_translation "${model[@]}" \
-  "${optimizer[@]}" --clip-norm 1.0 --batch-size 80 --dropout 0.3 --seed 1 \
+  "${optimizer[@]}" --sentence-avg --clip-norm 1.0 --batch-size 80 --dropout 0.3 --seed 1 \
   --no-epoch-checkpoints --log-format simple --log-interval 100 --save-dir "$out" "${flags[@]}"
