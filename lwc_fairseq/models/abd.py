@@ -26,14 +26,12 @@ from lwc_fairseq_compat import UserError
 from ..data.reverse import reverse_inputs
 from ..modules.attention_memory import Memory
 from ..modules.decoding_cache import SourceMemory
-from ..modules.greedy_search import GreedySearch, search_greedily
 from ..modules.initialization import initialize_recurrent
 from ..modules.recurrent_decoder import RecurrentDecoder, Steps
 from ..modules.recurrent_encoder import BidirectionalEncoder, SourceOrder
-from ._presets import register_preset
+from ..modules.reverse_search import ReverseTranslation, search_greedily
 from ._pretrained import Pretrained
 from ._recurrent import RecurrentConfig
-from .deepatt import DeepAttConfig, DeepAttModel
 
 
 @dataclass
@@ -76,23 +74,6 @@ class ABDConfig(ReverseContextConfig):
     )
 
 
-@dataclass
-class NSCConfig(ReverseContextConfig):
-    """Neural system combination, from a trained right-to-left model."""
-
-    reverse_model: Optional[str] = field(  # noqa: UP045
-        default=None,
-        metadata={
-            "help": "checkpoint of the right-to-left model: an rnnsearch of the same sizes, trained with --task "
-            "concat_translation --reverse-target. It is needed to start training; later it is part of the checkpoint"
-        },
-    )
-    read_states: bool = field(
-        default=False,
-        metadata={"help": "attend to the right-to-left model's states (nsc_hs), not to its encoded words (nsc_rt)"},
-    )
-
-
 class Annotations(NamedTuple):
     """What the encoder makes of the source."""
 
@@ -123,11 +104,11 @@ class ReverseContextEncoder(FairseqEncoder):
         limits = (a * (~order.padding_mask).sum(1) + b).long().clamp(min=1)
         return Annotations(memory, order.last(h).chunk(2, dim=-1)[0], backward_state, limits)
 
-    def search(self, src_tokens: Tensor, source: Annotations) -> GreedySearch:
-        """The reverse translation, by greedy search."""
+    def search(self, src_tokens: Tensor, source: Annotations) -> ReverseTranslation:
+        """The reverse translation."""
         raise NotImplementedError
 
-    def reverse_context(self, found: GreedySearch) -> tuple[Tensor, Tensor]:
+    def reverse_context(self, found: ReverseTranslation) -> tuple[Tensor, Tensor]:
         """What the forward decoder sees of it: (S, T, D), and its padding mask (S, T)."""
         return found.states, found.padding_mask
 
@@ -289,67 +270,3 @@ def take_rows(steps: Steps, first: int, every: int, length: int) -> Steps:
         return x[first::every, :length]
 
     return Steps(take(steps.words), take(steps.states), *([take(x) for x in xs] for xs in steps[2:]))
-
-
-class NSCEncoder(ReverseContextEncoder):
-    """The reverse context comes from a trained model that stays as it is: its states, or its words, encoded."""
-
-    def __init__(self, cfg: NSCConfig, dictionary, reverse_model: DeepAttModel, decoder: RecurrentDecoder):
-        super().__init__(cfg, dictionary, decoder)
-        self.__dict__["reverse_model"] = reverse_model
-        self.words = None if cfg.read_states else BidirectionalEncoder(cfg.embed_dim, cfg.hidden_dim)
-
-    def search(self, src_tokens, source):
-        with torch.no_grad():
-            start = self.reverse_model.encoder(src_tokens)
-        return search_greedily(self.reverse_model.decoder, start, source.limits)
-
-    def reverse_context(self, found):
-        if self.words is None:
-            return found.states, found.padding_mask
-        order = SourceOrder(found.outputs, self.decoder.dictionary.pad())
-        (annotations,), _ = self.words(self.decoder.embedding(order.tokens.T), order)
-        return annotations.transpose(0, 1).contiguous(), order.padding_mask
-
-
-@register_model("nsc_rt", dataclass=NSCConfig)
-class NSCModel(ReverseContextModel):
-    """Neural system combination as the ABD paper compares with it, after Zhou et al. (2017): a right-to-left model is
-    trained first; then a second model, with an encoder of its own and ABD's forward decoder, attends to what the
-    first one says: to its best translation, read by a bidirectional GRU (`nsc_rt`), or to its states (`nsc_hs`).
-
-    "Best" is greedy here, as ABD's own first phase is. The first model gets no gradient and no dropout; it becomes part
-    of the checkpoint.
-    """
-
-    def __init__(self, cfg: NSCConfig, source_dictionary, target_dictionary, reverse_model: DeepAttModel):
-        dim = cfg.hidden_dim
-        context_dim = dim if cfg.read_states else 2 * dim
-        decoder = RecurrentDecoder(target_dictionary, cfg.embed_dim, dim, [[[2 * dim, context_dim]]], cfg.dropout)
-        super().__init__(NSCEncoder(cfg, source_dictionary, reverse_model, decoder), decoder)
-        self.reverse_model = reverse_model.requires_grad_(False)
-        self.pretrained = Pretrained("--reverse-model", None, [], needed=True)
-
-    @classmethod
-    def build_model(cls, cfg, task) -> "NSCModel":
-        cfg = NSCConfig.from_namespace(cfg)
-        cfg.check()
-        sizes = {"embed_dim": cfg.embed_dim, "hidden_dim": cfg.hidden_dim, "dropout": 0.0}
-        reverse_model = DeepAttModel.build_model(DeepAttConfig(variant="rnnsearch", attention_layers=1, **sizes), task)
-        model = cls(cfg, task.source_dictionary, task.target_dictionary, reverse_model)
-        initialize_recurrent(model, cfg.init_std)
-        model.pretrained = Pretrained("--reverse-model", cfg.reverse_model, [(reverse_model, "", ())], needed=True)
-        return model
-
-    def forward(
-        self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, features_only: bool = False
-    ) -> tuple[Tensor, dict]:
-        """Teacher forcing: logits (B, m, V) for the next token after each of prev_output_tokens (B, m).
-
-        With `features_only` what goes into the output layer, (Σm, E), without padding, and "projection", its weights.
-        """
-        self.pretrained.require()
-        return self.decoder(prev_output_tokens, self.encoder(src_tokens, src_lengths), features_only=features_only)
-
-
-register_preset("nsc_hs", NSCModel, NSCConfig, read_states=True)

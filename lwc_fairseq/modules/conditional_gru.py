@@ -42,6 +42,11 @@ class ConditionalGRU(nn.Module):
         context_dims = [sum(attention.context_dim for attention in group) for group in self._groups(self.attentions)]
         self.cells = nn.ModuleList(GRUCell(width, dim) for width in [input_dim, *context_dims])
 
+    @property
+    def context_dims(self) -> list[int]:
+        """Widths of the contexts that it hands out."""
+        return [attention.context_dim for attention in self.attentions]
+
     def _groups(self, items) -> list[list]:
         """One item for each attention, in their groups."""
         remaining = iter(items)

@@ -72,13 +72,16 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         self.embedding = embedding or nn.Embedding(len(dictionary), embed_dim, dictionary.pad())
         self.initial_state = nn.Linear(dim, len(layers) * dim)
         self.layers = nn.ModuleList(
-            ConditionalGRU(input_dim, dim, groups, heads) for input_dim, groups in zip(input_dims, layers, strict=True)
+            self.make_layer(input_dim, dim, groups, heads) for input_dim, groups in zip(input_dims, layers, strict=True)
         )
-        context_dims = [attention.context_dim for layer in self.layers for attention in layer.attentions]
+        context_dims = [width for layer in self.layers for width in layer.context_dims]
         self.readout = Readout([embed_dim, dim, *context_dims], embed_dim)
         self.dropout = FairseqDropout(dropout, module_name=type(self).__name__)
         self.output = nn.Linear(embed_dim, len(dictionary))
         self.need_attn = True
+
+    def make_layer(self, input_dim: int, dim: int, groups: list[list[int]], heads: int) -> ConditionalGRU:
+        return ConditionalGRU(input_dim, dim, groups, heads)
 
     def _by_layer(self, memories: Sequence) -> Iterator[tuple[ConditionalGRU, list]]:
         """Each layer with the memories that its own attentions read."""

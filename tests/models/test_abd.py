@@ -5,12 +5,12 @@ import pytest
 import torch
 from fairseq.logging import metrics
 
-from conftest import EOS, PAD, make_abd, make_dictionary, make_model, random_batch
+from conftest import EOS, PAD, make_abd, make_dictionary, random_batch
 from lwc_fairseq.criterions.bidirectional_cross_entropy import (
     BidirectionalCrossEntropy,
     BidirectionalCrossEntropyConfig,
 )
-from lwc_fairseq.models.abd import ABDConfig, ABDModel, NSCConfig, NSCModel
+from lwc_fairseq.models.abd import ABDConfig, ABDModel
 from properties import generated_scores_are_those_of_teacher_forcing, steps_equal_the_full_pass
 from reference_abd import abd_loss, backward_pass, forward_pass, greedy_reverse
 
@@ -251,46 +251,6 @@ class TestDecoding:
     def test_generated_scores_are_those_of_teacher_forcing(self):
         src, _ = random_batch([(5, 1), (9, 1)], types=40)
         generated_scores_are_those_of_teacher_forcing(make_abd(types=(40, 40)), src, types=40)
-
-
-class TestSystemCombination:
-    def make(self, **settings):
-        config = NSCConfig(**{"embed_dim": 6, "hidden_dim": 8, "dropout": 0.0, **settings})
-        model = make_model(NSCModel, config, make_dictionary(15), make_dictionary(17), torch.float64, 0)
-        model.pretrained.forget()
-        model.reverse_model.decoder.output.bias.data[EOS] = -1e9  # reverse translations of many words
-        return model
-
-    @pytest.mark.parametrize("read_states", [False, True], ids=["nsc_rt", "nsc_hs"])
-    def test_the_first_model_stays_as_it_is(self, read_states):
-        model = self.make(read_states=read_states).train()
-        src, prev, _ = batch()
-        model(src, None, prev)[0].sum().backward()
-        for name, parameter in model.named_parameters():
-            assert (parameter.grad is None) == name.startswith("reverse_model."), name
-
-    def test_states_are_attended_to_as_they_are_and_words_through_an_encoder(self):
-        src, _, _ = batch()
-        states, words = self.make(read_states=True), self.make(read_states=False)
-        found = states.encoder.search(src, states.encoder.annotate(src))
-        memory = states.encoder(src).memories[1]
-        assert torch.equal(memory.states, found.states) and torch.equal(memory.padding_mask, found.padding_mask)
-
-        memory = words.encoder(src).memories[1]
-        found = words.encoder.search(src, words.encoder.annotate(src))
-        assert memory.states.shape == (*found.outputs.shape, 16)
-        assert torch.equal(memory.padding_mask, found.outputs.eq(PAD))
-        other = found._replace(outputs=found.outputs.masked_fill(found.outputs.ne(PAD), 7))
-        assert not torch.allclose(words.encoder.reverse_context(other)[0], memory.states)
-
-    def test_training_without_the_first_model(self):
-        config = NSCConfig(embed_dim=6, hidden_dim=8)
-        model = make_model(NSCModel, config, make_dictionary(15), make_dictionary(17), torch.float64, 0)
-        src, prev, _ = batch()
-        with pytest.raises(ValueError, match="--reverse-model is missing: give the checkpoint of a trained"):
-            model(src, None, prev)
-        model.load_state_dict(model.state_dict())  # as for generation
-        model(src, None, prev)
 
 
 class TestConfiguration:

@@ -54,6 +54,6 @@ def test_goes_on_from_its_state_and_from_that_of_torchs_rmsprop():
 
     old = torch.optim.RMSprop([other], lr=0.1)  # what --optimizer rmsprop was before
     old.step()
-    resumed.load_state_dict({**resumed.state_dict(), "state": old.state_dict()["state"]})
+    resumed.load_state_dict(old.state_dict())
     resumed.step()
     assert other.isfinite().all()

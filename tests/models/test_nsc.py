@@ -1,0 +1,127 @@
+"""Neural system combination: against its reference, and what stays as it is."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from conftest import EOS, PAD, make_dictionary, make_model, random_batch
+from lwc_fairseq.models.nsc import NSCConfig, NSCModel
+from properties import generated_scores_are_those_of_teacher_forcing, steps_equal_the_full_pass
+from reference_nsc import best_translation, states_model, words_model
+
+LENGTHS = [(4, 3), (2, 6), (7, 1), (1, 2)]
+PRESETS = pytest.mark.parametrize("read_states", [False, True], ids=["nsc_rt", "nsc_hs"])
+
+
+def make_nsc(types=(15, 17), **settings):
+    config = NSCConfig(**{"embed_dim": 6, "hidden_dim": 8, "dropout": 0.0, "reverse_beam": 1, **settings})
+    model = make_model(NSCModel, config, *map(make_dictionary, types), torch.float64, 0)
+    model.pretrained.forget()
+    return model
+
+
+def weights(model):
+    """The state dict, with the names of the reference."""
+    state = model.state_dict(keep_vars=True)
+    return {name.replace("encoder.recurrent.", "encoder."): value for name, value in state.items()}
+
+
+def without_padding(row):
+    return row[row.ne(PAD)].tolist()
+
+
+@PRESETS
+@pytest.mark.parametrize("beam", [1, 3])
+def test_equals_the_reference(read_states, beam):
+    """Logits, and the weights of both attentions, given the reverse translation."""
+    model = make_nsc(read_states=read_states, reverse_beam=beam)
+    src, prev = random_batch(LENGTHS, types=15)
+    logits, extra = model(src, None, prev)
+    reverse = model.encoder.reverse_translations(src)
+    for i, row in enumerate(src):
+        source, words, given = map(without_padding, (row, reverse[i], prev[i]))
+        run = states_model if read_states else words_model
+        expected, (to_source, to_reverse) = run(weights(model), source, words, given)
+        assert torch.allclose(logits[i, : len(given)], expected, rtol=0, atol=1e-11)
+        ours = extra["attentions"][0][i, : len(given)][:, row.ne(PAD)]
+        assert torch.allclose(ours, to_source, rtol=0, atol=1e-11)
+        found = extra["attentions"][1][i, : len(given)]
+        assert torch.allclose(found[:, : len(words)], to_reverse, rtol=0, atol=1e-11)
+        assert not found[:, len(words) :].any()
+
+
+def test_the_best_reverse_translation_is_found():
+    """Of all that have one word, for which a beam of the size of the vocabulary has room; greedy search misses some."""
+    model = make_nsc(types=(15, 9), reverse_beam=8, max_reverse_len_a=0, max_reverse_len_b=2)
+    src, _ = random_batch(LENGTHS, types=15)
+    found = [without_padding(row) for row in model.encoder.reverse_translations(src)]
+    expected = [best_translation(weights(model), without_padding(row), limit=2) for row in src]
+    assert found == expected
+    model.encoder.beam = 1
+    assert found != [without_padding(row) for row in model.encoder.reverse_translations(src)]
+
+
+def test_the_search_does_not_depend_on_the_neighbours():
+    model = make_nsc(reverse_beam=4)
+    model.reverse_model.decoder.output.bias.data[EOS] = -3  # long translations, some of them up to the limit
+    src, _ = random_batch(LENGTHS, types=15)
+    together = model.encoder.search(src, model.encoder.annotate(src))
+    assert any(len(without_padding(row)) == 2 * n for row, (n, _) in zip(together.outputs, LENGTHS, strict=True))
+    for i, row in enumerate(src):
+        row = row[row.ne(PAD)][None]
+        alone = model.encoder.search(row, model.encoder.annotate(row))
+        assert without_padding(together.outputs[i]) == without_padding(alone.outputs[0])
+        length = alone.states.size(1)
+        assert torch.allclose(together.states[i, :length], alone.states[0], rtol=0, atol=1e-12)
+
+
+@PRESETS
+def test_the_first_model_stays_as_it_is(read_states):
+    model = make_nsc(read_states=read_states).train()
+    src, prev = random_batch(LENGTHS, types=15)
+    model(src, None, prev)[0].sum().backward()
+    first = {id(parameter) for parameter in model.reverse_model.parameters()}
+    for name, parameter in model.named_parameters():
+        assert (parameter.grad is None) == (id(parameter) in first), name
+
+
+def test_training_without_the_first_model():
+    config = NSCConfig(embed_dim=6, hidden_dim=8)
+    model = make_model(NSCModel, config, make_dictionary(15), make_dictionary(17), torch.float64, 0)
+    src, prev = random_batch(LENGTHS, types=15)
+    with pytest.raises(ValueError, match="--reverse-model is missing: give the checkpoint of a trained"):
+        model(src, None, prev)
+    model.load_state_dict(model.state_dict())  # as for generation
+    model(src, None, prev)
+
+
+@PRESETS
+class TestDecoding:
+    def test_step_by_step_with_reordering_equals_the_full_pass(self, read_states):
+        def check(logits, extra, full_extra, sources):
+            assert torch.allclose(extra["attn"][0][:, -1], full_extra["attn"][0][:, -1], rtol=0, atol=1e-12)
+
+        src, _ = random_batch(LENGTHS, types=15)
+        steps_equal_the_full_pass(make_nsc(read_states=read_states), src, steps=8, check=check)
+
+    def test_generated_scores_are_those_of_teacher_forcing(self, read_states):
+        src, _ = random_batch([(5, 1), (9, 1)], types=40)
+        model = make_nsc(types=(40, 40), read_states=read_states, reverse_beam=3)
+        generated_scores_are_those_of_teacher_forcing(model, src, types=40)
+
+
+class TestConfiguration:
+    @pytest.mark.parametrize(("read_states", "published"), [(False, 120.0e6), (True, 130.0e6)], ids=["rt", "hs"])
+    def test_parameters(self, read_states, published):
+        """With 620/1000 and 30,000 types on each side; of `nsc_rt` those that are trained."""
+        dictionaries = [make_dictionary(30_000) for _ in range(2)]
+        task = SimpleNamespace(source_dictionary=dictionaries[0], target_dictionary=dictionaries[1])
+        with torch.device("meta"):
+            model = NSCModel.build_model(NSCConfig(read_states=read_states), task)
+        counted = [parameter for parameter in model.parameters() if read_states or parameter.requires_grad]
+        assert sum(parameter.numel() for parameter in counted) == pytest.approx(published, rel=4e-4)
+
+    def test_a_beam_of_none(self):
+        with pytest.raises(ValueError, match="--reverse-beam 0: must be at least 1"):
+            make_nsc(reverse_beam=0)
