@@ -84,13 +84,22 @@ class Annotations(NamedTuple):
 
 
 class ReverseContextEncoder(FairseqEncoder):
-    """A bidirectional GRU over the source, and a reverse context from somewhere."""
+    """A bidirectional GRU over the source, and a reverse context from somewhere.
 
-    def __init__(self, cfg: ReverseContextConfig, dictionary, decoder: RecurrentDecoder):
+    Args:
+        shared: an encoder whose embedding and GRU serve here, too; without one there are new ones.
+    """
+
+    def __init__(
+        self, cfg: ReverseContextConfig, dictionary, decoder: RecurrentDecoder, shared: FairseqEncoder | None = None
+    ):
         super().__init__(dictionary)
         self.max_reverse_len = cfg.max_reverse_len_a, cfg.max_reverse_len_b
-        self.embedding = nn.Embedding(len(dictionary), cfg.embed_dim, dictionary.pad())
-        self.recurrent = BidirectionalEncoder(cfg.embed_dim, cfg.hidden_dim)
+        if shared is None:
+            self.embedding = nn.Embedding(len(dictionary), cfg.embed_dim, dictionary.pad())
+            self.recurrent = BidirectionalEncoder(cfg.embed_dim, cfg.hidden_dim)
+        else:
+            self.embedding, self.recurrent = shared.embedding, shared.recurrent
         # The decoder is the model's. Held here past nn.Module's registration, it stays one set of parameters under
         # one name, in checkpoints too.
         self.__dict__["decoder"] = decoder

@@ -1,16 +1,18 @@
 """Neural system combination, as Zhang et al. (*Asynchronous Bidirectional Decoding for NMT*, AAAI 2018) compare with
 it: after Zhou, Hu, Zhang, Zong, *Neural System Combination for Machine Translation*, ACL 2017.
 
-A right-to-left model is trained first, and stays as it is. Then a forward decoder is trained that attends to the source
-and to what that model says: to its best translation, read by an encoder of its own (`nsc_rt`), or to the states with
-which it decodes that translation (`nsc_hs`).
+A right-to-left model is trained first, and stays as it is. It translates each source. Then a forward decoder is trained
+that attends to the source and to this reverse translation. `nsc_rt` reads the words of the translation with an encoder
+for them. `nsc_hs` reads the states with which the first model decoded them.
 
-What the paper leaves open, its parameter counts decide, 120.0M and 130.0M with 620 and 1000 dimensions and 30,000 types
-a side. `nsc_rt`: RNNSearch, a table of embeddings and a bidirectional GRU for the reverse translation, attention to it,
-and the hierarchical attention of Zhou et al. are 120.0M; the first model is not counted, of which it needs nothing but
-text. `nsc_hs`: the first model, 85.7M, counts, and 130.0M leave no place for a second encoder, nor for a second table
-of target embeddings: the forward decoder, that of ABD, shares both with it. They stay as they are, since the first
-model's states are made of them.
+The paper gives few details, but its parameter counts decide them: 120.0M and 130.0M, with 620 and 1000 dimensions and
+30,000 types a side.
+
+- `nsc_rt` has 120.0M if the first model is not counted. These are RNNSearch, embeddings and a bidirectional GRU for the
+  reverse translation, attention to it, and the hierarchical attention of Zhou et al.
+- `nsc_hs` has 130.0M with the first model, which has 85.7M. So it has no second encoder and no second table of target
+  embeddings: the forward decoder, which is ABD's, shares those of the first model. They are not trained further, since
+  the first model's states are made of them.
 
 Letters as in :mod:`~.abd`.
 """
@@ -56,6 +58,7 @@ class NSCConfig(ReverseContextConfig):
     )
 
     def check(self) -> None:
+        """Raises UserError, a ValueError, that names the invalid setting."""
         super().check()
         if self.reverse_beam < 1:
             raise UserError(f"--reverse-beam {self.reverse_beam}: must be at least 1")
@@ -64,8 +67,8 @@ class NSCConfig(ReverseContextConfig):
 class NSCEncoder(ReverseContextEncoder):
     """An encoder of the source, and the reverse translation of a trained model."""
 
-    def __init__(self, cfg: NSCConfig, dictionary, reverse_model: DeepAttModel, decoder: RecurrentDecoder):
-        super().__init__(cfg, dictionary, decoder)
+    def __init__(self, cfg: NSCConfig, dictionary, reverse_model: DeepAttModel, decoder: RecurrentDecoder, shared=None):
+        super().__init__(cfg, dictionary, decoder, shared)
         self.beam = cfg.reverse_beam
         self.__dict__["reverse_model"] = reverse_model  # the model's
 
@@ -96,8 +99,7 @@ class StatesEncoder(NSCEncoder):
     """The reverse context are the first model's states; the encoder is the first model's as well."""
 
     def __init__(self, cfg: NSCConfig, dictionary, reverse_model: DeepAttModel, decoder: RecurrentDecoder):
-        super().__init__(cfg, dictionary, reverse_model, decoder)
-        self.embedding, self.recurrent = reverse_model.encoder.embedding, reverse_model.encoder.recurrent
+        super().__init__(cfg, dictionary, reverse_model, decoder, shared=reverse_model.encoder)
 
 
 @register_model("nsc_rt", dataclass=NSCConfig)

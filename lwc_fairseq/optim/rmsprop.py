@@ -74,14 +74,18 @@ class CenteredRMSprop(torch.optim.Optimizer):
                     self._update(parameter, self.state[parameter], group)
 
     def _update(self, parameter: Tensor, state: dict, group: dict) -> None:
-        for name in ("square_avg", "grad_avg", "step_before"):
+        names = ["square_avg", "grad_avg"] + ["step_before"] * bool(group["momentum"])
+        for name in names:
             if name not in state:
                 state[name] = torch.zeros_like(parameter)
-        squares, mean, step = state["square_avg"], state["grad_avg"], state["step_before"]
+        squares, mean = state["square_avg"], state["grad_avg"]
         gradient = parameter.grad.add(parameter, alpha=group["weight_decay"])
         squares.lerp_(gradient.square(), 1 - group["rho"])
         mean.lerp_(gradient, 1 - group["rho"])
         variance = (squares - mean.square()).clamp_(min=0)  # rounding may take it below
         deviation = variance.add_(group["eps"]).sqrt_()
-        step.mul_(group["momentum"]).addcdiv_(gradient, deviation, value=-group["lr"])
-        parameter.add_(step)
+        if group["momentum"]:
+            step = state["step_before"].mul_(group["momentum"]).addcdiv_(gradient, deviation, value=-group["lr"])
+            parameter.add_(step)
+        else:
+            parameter.addcdiv_(gradient, deviation, value=-group["lr"])

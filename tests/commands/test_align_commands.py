@@ -56,15 +56,17 @@ def test_links_of_a_trained_model_are_those_of_the_corpus(tiny_data, trained, go
 
 
 def test_wrong_input_is_named(tiny_data, tiny_checkpoint, gold, tmp_path):
-    model = tiny_checkpoint
     (tmp_path / "short").write_text("0-0\n")
     for command, message in (
         (("aer", tmp_path / "short", gold), "1 alignments, but 20 in the gold file"),
         (("aer", gold, tmp_path / "none"), "No such file"),
-        (("align", model, "--data", tiny_data, "--layer", "7"), "--layer 7: the model has 2, counted from 0"),
-        (("align", model, "--data", tiny_data, "--subset", "best"), "no best in it, only test, train, valid"),
+        (("align", tiny_checkpoint, "--data", tiny_data, "--layer", "7"), "--layer 7: the model has 2, counted from 0"),
+        (("align", tiny_checkpoint, "--data", tiny_data, "--subset", "best"), "no best in it, only test, train, valid"),
         (("align", tmp_path / "none.pt", "--data", tiny_data), "none.pt: no such checkpoint"),
-        (("align", model, "--data", tiny_data, "--gold", gold, "--layer", "0"), "--gold shows every layer: leave out"),
+        (
+            ("align", tiny_checkpoint, "--data", tiny_data, "--gold", gold, "--layer", "0"),
+            "--gold shows every layer: leave out",
+        ),
     ):
         refused = run("lwc-fairseq", *command, check=False)
         assert refused.returncode and message in refused.stderr.strip().splitlines()[-1], refused.stderr

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from conftest import LONG, ROOT, run
+from conftest import LONG, ONE_FAMILY, ROOT, run
 
 BENCHMARK = ROOT / "examples" / "benchmark" / "benchmark.py"
 TINY_RECURRENT = "--embed-dim 12 --hidden-dim 16 --init-std 0.1"
@@ -32,7 +32,7 @@ def benchmark(tmp_path, family, phase, *more, **options):
 
 
 @pytest.mark.parametrize("phase", ["train", "generate"])
-@pytest.mark.parametrize("family", ["lwc", *(pytest.param(family, marks=LONG) for family in ("deepatt", "abd"))])
+@ONE_FAMILY
 def test_ours_beside_fairseqs(family, phase, tmp_path):
     page = benchmark(tmp_path, family, phase).stdout
     found = json.loads((tmp_path / "out" / f"{family}_{phase}_cpu_length-4-9.json").read_text())

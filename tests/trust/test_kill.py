@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
 
@@ -48,8 +49,11 @@ class Started:
             self.process = subprocess.Popen(command, **files, **settings)
 
     def wait_for(self, text: str) -> None:
+        self.wait_until(lambda: text in self.log.read_text())
+
+    def wait_until(self, happened: Callable[[], bool]) -> None:
         limit = time.monotonic() + START_LIMIT_S
-        while text not in self.log.read_text():
+        while not happened():
             assert self.process.poll() is None and time.monotonic() < limit, self.log.read_text()[-3000:]
             time.sleep(0.01)
 
@@ -139,16 +143,13 @@ HOLDS_A_BATCH = dedent("""
 """)
 
 
-TOLD_TO_END = [(family, workers, processes) for family in FAMILIES for workers in (0, 1, 2) for processes in (1, 2)]
+SHORT_CASES = [("lwc", 1, 1), ("lwc", 2, 2)]
+LONG_CASES = [("lwc", 0, 1), ("lwc", 2, 1), ("lwc", 0, 2), ("lwc", 1, 2), ("deepatt", 1, 1), ("abd", 1, 1)]
 
 
 @pytest.mark.parametrize(
     ("family", "workers", "processes"),
-    [
-        pytest.param(*case, marks=() if case in (("lwc", 1, 1), ("lwc", 2, 2)) else LONG)
-        for case in TOLD_TO_END
-        if case[0] == "lwc" or case[1:] == (1, 1)
-    ],
+    [*SHORT_CASES, *(pytest.param(*case, marks=LONG) for case in LONG_CASES)],
 )
 def test_told_to_end_it_saves(tiny_data, tmp_path, undisturbed, family, workers, processes):
     """In an epoch, in which nothing else would save, and while it waits for a batch.
@@ -249,10 +250,7 @@ def test_a_signal_that_comes_twice(tiny_data, tmp_path, apart):
         """What came before has then been handled, since signals are handled where the update is held."""
         for _ in range(2):
             waits.unlink(missing_ok=True)
-            limit = time.monotonic() + START_LIMIT_S
-            while not waits.exists():
-                assert started.process.poll() is None and time.monotonic() < limit, (tmp_path / "log").read_text()
-                time.sleep(0.01)
+            started.wait_until(waits.exists)
 
     until_it_waits()
     started.signal(signal.SIGTERM)
