@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from lwc_fairseq_compat import UserError
 
 from ..files import write_whole
+from ..models.interface import DecoderAttention, attention_weights
 from .alignment import pick
-from .attention import Weights, attention_weights
 
 START = "(start)"
 MEAN = "mean"
@@ -79,7 +79,7 @@ def symbols(task: FairseqTask, tokens: Tensor) -> list[str]:
 
 
 def other_columns(
-    model: nn.Module, task: FairseqTask, src_tokens: Tensor, weights: Weights, produced: list[str]
+    model: nn.Module, task: FairseqTask, src_tokens: Tensor, weights: DecoderAttention, produced: list[str]
 ) -> tuple[list[Tensor], list[str]]:
     """What the model attends to beside the source, by layer, and the tokens that this is."""
     if weights.target:

@@ -11,6 +11,7 @@ from torch import Tensor
 from lwc_fairseq_compat import UserError
 
 from ..data.reverse import reverse_targets
+from ..models.interface import BidirectionalModel, unwrap
 from .chunked_cross_entropy import ChunkedCrossEntropyConfig, ChunkedCrossEntropyCriterion
 
 
@@ -45,16 +46,14 @@ class BidirectionalCrossEntropy(ChunkedCrossEntropyCriterion):
 
     def forward(self, model, sample: dict, reduce: bool = True) -> tuple[Tensor, int, dict]:
         """Loss (in nats, summed over the batch), its denominator, and what is logged."""
-        if not getattr(model, "has_backward_decoder", False):
+        if not isinstance(unwrap(model), BidirectionalModel):
             raise UserError(
                 "--criterion bidirectional_cross_entropy needs a model with a backward decoder, and this one has none: "
                 "train --arch abd, or use --criterion cross_entropy"
             )
-        features, extra = model(**sample["net_input"], backward=True, features_only=True)
-        reversed_target = reverse_targets(sample["target"], self.padding_idx)
-        forward_loss, forward_nll = self.term(features, extra["projection"], sample["target"])
-        backward = extra["backward_features"], extra["backward_projection"]
-        backward_loss, backward_nll = self.term(*backward, reversed_target)
+        forward, backward = model(**sample["net_input"], backward=True, features_only=True)
+        forward_loss, forward_nll = self.term(forward, sample["target"])
+        backward_loss, backward_nll = self.term(backward, reverse_targets(sample["target"], self.padding_idx))
         # a term of weight 0 stays in the sum: distributed training wants a gradient of every parameter, if of zeros
         loss = self.cfg.forward_weight * forward_loss + (1 - self.cfg.forward_weight) * backward_loss
         return self.with_log(sample, loss, nll_loss=forward_nll, backward_nll_loss=backward_nll)

@@ -1,17 +1,18 @@
 """Cross entropy, with or without label smoothing, that never holds all logits."""
 
-import inspect
 from dataclasses import dataclass, field
 
 from fairseq.criterions import FairseqCriterion, register_criterion
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.dataclass import FairseqDataclass
 from omegaconf import II
-from torch import Tensor, nn
+from torch import Tensor
 
 from lwc_fairseq_compat import UserError
 
+from ..models.interface import output_features
 from ..modules.chunked_cross_entropy import chunked_cross_entropy
+from ..modules.output_features import OutputFeatures
 
 
 @dataclass
@@ -52,23 +53,15 @@ class ChunkedCrossEntropyCriterion(FairseqCriterion):
         Raises:
             UserError: the model does not give what goes into its output layer.
         """
-        features, projection = self.output_features(model, sample)
-        loss, nll = self.term(features, projection, sample["target"])
+        target = sample["target"]
+        features = output_features(model, sample["net_input"], target.ne(self.padding_idx))
+        loss, nll = self.term(features, target)
         return self.with_log(sample, loss, nll_loss=nll)
 
-    def output_features(self, model, sample: dict) -> tuple[Tensor, tuple[Tensor, Tensor | None]]:
-        """States of the real target positions (Σm, d) before the output layer, and that layer's W and b."""
-        if getattr(model, "gives_features", False):
-            features, extra = model(**sample["net_input"], features_only=True)
-            return features, extra["projection"]
-        output = linear_output_layer(model)
-        features, _ = model(**sample["net_input"], features_only=True)
-        return features[sample["target"].ne(self.padding_idx)], (output.weight, output.bias)
-
-    def term(self, features: Tensor, projection: tuple[Tensor, Tensor | None], target: Tensor) -> tuple[Tensor, Tensor]:
-        """Smoothed and plain negative log-likelihood of the targets (B, m), padded, whose features are (Σm, d)."""
+    def term(self, features: OutputFeatures, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Smoothed and plain negative log-likelihood of the targets (B, m), padded."""
         real = target[target.ne(self.padding_idx)]
-        return chunked_cross_entropy(features, *projection, real, self.cfg.label_smoothing)
+        return chunked_cross_entropy(*features, real, self.cfg.label_smoothing)
 
     def with_log(self, sample: dict, loss: Tensor, **others: Tensor) -> tuple[Tensor, int, dict]:
         """The loss, its denominator, and what is logged: it and `others`."""
@@ -83,21 +76,3 @@ class ChunkedCrossEntropyCriterion(FairseqCriterion):
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
         return True
-
-
-def linear_output_layer(model) -> nn.Linear:
-    """The output layer of a model of fairseq that can be called with `features_only`.
-
-    Raises:
-        UserError: there is none.
-    """
-    decoder = getattr(model, "decoder", None)
-    output = getattr(decoder, "output_projection", None)
-    gives_features = decoder is not None and "features_only" in inspect.signature(decoder.forward).parameters
-    if gives_features and isinstance(output, nn.Linear) and getattr(decoder, "adaptive_softmax", None) is None:
-        return output
-    raise UserError(
-        f"--criterion chunked_cross_entropy does not work with this model ({type(decoder or model).__name__} gives no "
-        "features for a linear output layer): use label_smoothed_cross_entropy or cross_entropy, which give the same "
-        "loss"
-    )

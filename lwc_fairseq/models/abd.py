@@ -18,7 +18,7 @@ from typing import NamedTuple, Optional
 
 import torch
 from fairseq.dataclass import ChoiceEnum
-from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, register_model
+from fairseq.models import FairseqEncoder, register_model
 from torch import Tensor, nn
 
 from lwc_fairseq_compat import UserError
@@ -27,11 +27,13 @@ from ..data.reverse import reverse_inputs
 from ..modules.attention_memory import Memory
 from ..modules.decoding_cache import SourceMemory
 from ..modules.initialization import initialize_recurrent
+from ..modules.output_features import OutputFeatures
 from ..modules.recurrent_decoder import RecurrentDecoder, Steps
 from ..modules.recurrent_encoder import BidirectionalEncoder, SourceOrder
 from ..modules.reverse_search import ReverseTranslation, search_greedily
 from ._pretrained import Pretrained
 from ._recurrent import RecurrentConfig
+from .interface import BidirectionalModel, DecoderAttention, TranslationModel
 
 
 @dataclass
@@ -154,11 +156,15 @@ class ABDEncoder(ReverseContextEncoder):
         return search_greedily(self.backward_decoder, self.start_backward(source), source.limits)
 
 
-class ReverseContextModel(FairseqEncoderDecoderModel):
+class ReverseContextModel(TranslationModel):
     """A model that may start from another one's checkpoint, until it has a checkpoint of its own."""
 
-    gives_features = True  # to the criterion chunked_cross_entropy
     pretrained: Pretrained
+
+    def attention(self, src_tokens: Tensor, prev_output_tokens: Tensor) -> DecoderAttention:
+        _, extra = self.decoder(prev_output_tokens, self.encoder(src_tokens))
+        source, reverse = (weights[:, None] for weights in extra["attentions"])
+        return DecoderAttention([source], reverse=[reverse])
 
     def load_state_dict(self, *args, **kwargs):
         self.pretrained.forget()
@@ -166,7 +172,7 @@ class ReverseContextModel(FairseqEncoderDecoderModel):
 
 
 @register_model("abd", dataclass=ABDConfig)
-class ABDModel(ReverseContextModel):
+class ABDModel(ReverseContextModel, BidirectionalModel):
     """Encoder, backward decoder (eq. 1-4) and forward decoder (eq. 5-13).
 
         h_i = [GRU(h_{i-1}, E_{x_i}); GRU(h_{i+1}, E_{x_i})]
@@ -183,8 +189,6 @@ class ABDModel(ReverseContextModel):
     Under another criterion than `bidirectional_cross_entropy` it trains as with λ = 1, but for the readout and output
     of the backward decoder, which then get no gradient: several processes need --find-unused-parameters.
     """
-
-    has_backward_decoder = True
 
     def __init__(self, cfg: ABDConfig, source_dictionary, target_dictionary):
         dim = cfg.hidden_dim
@@ -215,7 +219,7 @@ class ABDModel(ReverseContextModel):
         prev_output_tokens: Tensor,
         backward: bool = False,
         features_only: bool = False,
-    ) -> tuple[Tensor, dict]:
+    ) -> tuple[Tensor, dict] | OutputFeatures | tuple[OutputFeatures, OutputFeatures]:
         """Teacher forcing.
 
         Args:
@@ -227,22 +231,21 @@ class ABDModel(ReverseContextModel):
         Returns:
             Logits (B, m, V) for the next token after each of prev_output_tokens; with `backward` also
             "backward_logits" (B, m, V), for the next token after each of the reversed ones. With `features_only` what
-            goes into the output layers, (Σm, E) each, without padding, the second as "backward_features", and
-            "projection" and "backward_projection", their weights.
+            goes into the output layer, or into both.
         """
         self.pretrained.require()
         source = self.encoder.annotate(src_tokens)
         reference = reverse_inputs(prev_output_tokens, self.decoder.dictionary.pad())
         context, padding_mask, steps = self._run_backward(source, reference, backward)
         start = self.encoder.start_forward(source, context, padding_mask)
-        found, extra = self.decoder(prev_output_tokens, start, features_only=features_only)
-        if backward and features_only:
-            features, extra["backward_projection"] = self.backward_decoder.features(steps, reference)
-            extra["backward_features"] = features
-        elif backward:
+        if features_only:
+            forward = self.decoder(prev_output_tokens, start, features_only=True)
+            return (forward, self.backward_decoder.features(steps, reference)) if backward else forward
+        logits, extra = self.decoder(prev_output_tokens, start)
+        if backward:
             hidden = self.backward_decoder.read_out(steps)
             extra["backward_logits"] = self.backward_decoder.output(self.backward_decoder.dropout(hidden))
-        return found, extra
+        return logits, extra
 
     def _run_backward(
         self, source: Annotations, reference: Tensor, backward: bool

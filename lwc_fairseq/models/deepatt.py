@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Optional
 
 import torch
-from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, register_model
+from fairseq.models import FairseqEncoder, register_model
 from torch import Tensor, nn
 
 from lwc_fairseq_compat import UserError
@@ -27,10 +27,12 @@ from lwc_fairseq_compat import UserError
 from ..modules.attention_memory import Memory
 from ..modules.decoding_cache import SourceMemory
 from ..modules.initialization import initialize_recurrent
+from ..modules.output_features import OutputFeatures
 from ..modules.recurrent_decoder import RecurrentDecoder
 from ..modules.recurrent_encoder import BidirectionalEncoder, DeepEncoder, SourceOrder
 from ._presets import register_preset
 from ._recurrent import RecurrentConfig
+from .interface import DecoderAttention, TranslationModel
 
 
 @dataclass
@@ -261,10 +263,8 @@ class DeepAttEncoder(FairseqEncoder):
 
 
 @register_model("deepatt", dataclass=DeepAttConfig)
-class DeepAttModel(FairseqEncoderDecoderModel):
+class DeepAttModel(TranslationModel):
     __doc__ = DeepAtt.__doc__
-
-    gives_features = True  # to the criterion chunked_cross_entropy
 
     @classmethod
     def build_model(cls, cfg, task) -> "DeepAttModel":
@@ -299,12 +299,14 @@ class DeepAttModel(FairseqEncoderDecoderModel):
 
     def forward(
         self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, features_only: bool = False
-    ) -> tuple[Tensor, dict]:
-        """Teacher forcing: logits (B, m, V) for the next token after each of prev_output_tokens (B, m).
-
-        With `features_only` what goes into the output layer, (Σm, E), without padding, and "projection", its weights.
-        """
+    ) -> tuple[Tensor, dict] | OutputFeatures:
+        """Teacher forcing: logits (B, m, V) for the next token after each of prev_output_tokens (B, m)."""
         return self.decoder(prev_output_tokens, self.encoder(src_tokens, src_lengths), features_only=features_only)
+
+    def attention(self, src_tokens: Tensor, prev_output_tokens: Tensor) -> DecoderAttention:
+        """Of several heads, the mean."""
+        _, extra = self.decoder(prev_output_tokens, self.encoder(src_tokens))
+        return DecoderAttention([weights[:, None] for weights in extra["attentions"]])
 
 
 PRESETS = {

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import torch
 from fairseq.dataclass import FairseqDataclass
-from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIncrementalDecoder, register_model
+from fairseq.models import FairseqEncoder, FairseqIncrementalDecoder, register_model
 from fairseq.utils import get_incremental_state, set_incremental_state
 from omegaconf import II
 from torch import Tensor, nn
@@ -29,8 +29,10 @@ from ..modules.coordinated_layer import CoordinatedLayer, SeparateAttentionLayer
 from ..modules.decoding_cache import SourceCache, TargetCache, TargetLayer
 from ..modules.embedding import ConcatEmbedding
 from ..modules.mixed_attention import Attend, StepAttention, attend_packed
+from ..modules.output_features import OutputFeatures
 from ..modules.separate_attention import PackedSeparateAttention, SeparateAttend, StepSeparateAttention
 from ._presets import register_preset
+from .interface import DecoderAttention, TranslationModel
 
 
 @dataclass
@@ -310,7 +312,7 @@ class LWCDecoder(FairseqIncrementalDecoder):
 
 
 @register_model("lwc_transformer", dataclass=LWCTransformerConfig)
-class LWCTransformerModel(FairseqEncoderDecoderModel):
+class LWCTransformerModel(TranslationModel):
     """The layer-wise coordinated Transformer.
 
     Sizes follow the paper: 14 layers, d/feed-forward/heads of 256/1024/4 (small), 512/2048/8 (base) and 1024/2048/16
@@ -330,8 +332,7 @@ class LWCTransformerModel(FairseqEncoderDecoderModel):
     packed here. Both give the same numbers. (An empty line stays empty under `concat_translation` alone.)
     """
 
-    reads_packing = True  # the task concat_translation hands `packing` to models that say so
-    gives_features = True  # to the criterion chunked_cross_entropy
+    reads_packing = True
 
     @classmethod
     def build_model(cls, cfg, task) -> "LWCTransformerModel":
@@ -354,19 +355,27 @@ class LWCTransformerModel(FairseqEncoderDecoderModel):
         prev_output_tokens: Tensor,
         packing: dict | None = None,
         features_only: bool = False,
-    ) -> tuple[Tensor, dict]:
+    ) -> tuple[Tensor, dict] | OutputFeatures:
         """Teacher forcing: logits (B, m, V) for the next token after each of prev_output_tokens (B, m).
 
-        `packing` holds the fields of :class:`Packing` for this batch; without it the batch is packed here. With
-        `features_only` what goes into the output layer, (Σm, d), without padding, and "projection", its weights.
+        `packing` holds the fields of :class:`Packing` for this batch; without it the batch is packed here.
         """
         stack = self.encoder.stack
         batch = Packing(**packing) if packing else pack(src_tokens, prev_output_tokens, stack.padding_idx)
         states = stack.run_packed(batch).index_select(0, batch.target_rows)
         if features_only:
-            return states, {"projection": (stack.embedding.tokens.weight, None)}
+            return OutputFeatures(states, stack.embedding.tokens.weight, None)
         features = pad_rows(states, batch.target_slots, batch.sentences, batch.target_width)
         return self.decoder.output_layer(features), {"attn": [None], "inner_states": None}
+
+    def attention(self, src_tokens: Tensor, prev_output_tokens: Tensor) -> DecoderAttention:
+        _, extra = self.decoder(prev_output_tokens, self.encoder(src_tokens))
+        weights = [layer.transpose(1, 2) for layer in extra["attentions"]]
+        width = src_tokens.size(1)
+        source = [layer[..., :width] for layer in weights]
+        return DecoderAttention(
+            source, [] if self.encoder.stack.separate_attention else [layer[..., width:] for layer in weights]
+        )
 
 
 PRESETS = {

@@ -28,6 +28,7 @@ from lwc_fairseq_compat import UserError
 
 from ..modules.combining_gru import CombiningDecoder
 from ..modules.initialization import initialize_recurrent
+from ..modules.output_features import OutputFeatures
 from ..modules.recurrent_decoder import RecurrentDecoder
 from ..modules.recurrent_encoder import BidirectionalEncoder, SourceOrder
 from ..modules.reverse_search import search_greedily, search_with_beam
@@ -137,11 +138,8 @@ class NSCModel(ReverseContextModel):
 
     def forward(
         self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, features_only: bool = False
-    ) -> tuple[Tensor, dict]:
-        """Teacher forcing: logits (B, m, V) for the next token after each of prev_output_tokens (B, m).
-
-        With `features_only` what goes into the output layer, (Σm, E), without padding, and "projection", its weights.
-        """
+    ) -> tuple[Tensor, dict] | OutputFeatures:
+        """Teacher forcing: logits (B, m, V) for the next token after each of prev_output_tokens (B, m)."""
         self.pretrained.require()
         return self.decoder(prev_output_tokens, self.encoder(src_tokens, src_lengths), features_only=features_only)
 

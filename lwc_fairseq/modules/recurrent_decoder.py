@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from .attention_memory import Memory
 from .conditional_gru import ConditionalGRU
 from .decoding_cache import SourceMemory
+from .output_features import OutputFeatures
 from .readout import Readout
 
 
@@ -131,17 +132,17 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         incremental_state: dict | None = None,
         features_only: bool = False,
         **unused,
-    ) -> tuple[Tensor, dict]:
+    ) -> tuple[Tensor, dict] | OutputFeatures:
         """Logits for the tokens that `incremental_state` has not seen, or for all without one.
 
         Args:
             prev_output_tokens: (R, t + m) target input so far, the start symbol first, padding on the right.
             encoder_out: of S sentences, of which R is a multiple.
             incremental_state: fairseq's; remembers the states after the first t tokens.
-            features_only: leave out the output layer.
+            features_only: return :meth:`features` instead.
 
         Returns:
-            Logits (R, m, V), or with `features_only` what :meth:`features` gives; "attentions": the weights of every
+            Logits (R, m, V); "attentions": the weights of every
             attention, (R, m, n) each; "attn": [those of the alignment layer]. Both are empty ([None] for "attn") where
             generation did not ask for them.
         """
@@ -149,18 +150,17 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         attn = steps.attentions[self.alignment_layer] if steps.attentions else None
         extra = {"attn": [attn], "attentions": steps.attentions, "inner_states": None}
         if features_only:
-            features, extra["projection"] = self.features(steps, prev_output_tokens)
-            return features, extra
+            return self.features(steps, prev_output_tokens)
         return self.output(self.dropout(self.read_out(steps))), extra
 
-    def features(self, steps: Steps, tokens: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """t after dropout, (Σm, E), of the real ones among the tokens (R, m) that were run; and O and c.
+    def features(self, steps: Steps, tokens: Tensor) -> OutputFeatures:
+        """t after dropout of the real ones among the tokens (R, m) that were run, with O and c.
 
-        The weights are views: distributed training finds those in a graph, and takes bare ones for unused.
+        The weights are views, because distributed training treats a parameter that is returned bare as unused.
         """
-        hidden = self.dropout(self.read_out(steps))
-        projection = self.output.weight.view_as(self.output.weight), self.output.bias.view_as(self.output.bias)
-        return hidden[tokens.ne(self.dictionary.pad())], projection
+        hidden = self.dropout(self.read_out(steps))[tokens.ne(self.dictionary.pad())]
+        weight, bias = self.output.weight, self.output.bias
+        return OutputFeatures(hidden, weight.view_as(weight), bias.view_as(bias))
 
     def reorder_incremental_state(self, incremental_state: dict, new_order: Tensor) -> None:
         seen = get_incremental_state(self, incremental_state, "seen")

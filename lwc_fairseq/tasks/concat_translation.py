@@ -20,6 +20,7 @@ from torch import Tensor
 from lwc_fairseq_compat import UserError
 
 from ..data.concat_dataset import ConcatPairDataset, reverse_tokens
+from ..models.interface import TranslationModel
 from ..search.agreement import AgreementSearch
 from ..search.beam_search import QuickSequenceGenerator
 from ..search.length_penalty import (
@@ -79,7 +80,7 @@ class ConcatTranslationTask(TranslationTask):
         if self.cfg.agreement_path and self.cfg.eval_bleu:
             raise UserError("--agreement-path is for generation, not for --eval-bleu: leave it out in training")
         model = super().build_model(cfg, from_checkpoint)
-        self.with_packing = getattr(model, "reads_packing", False)
+        self.with_packing = isinstance(model, TranslationModel) and model.reads_packing
         return model
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, task_cfg=None, **kwargs) -> None:

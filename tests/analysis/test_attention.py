@@ -9,7 +9,7 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 
 import reference_lwc
 from conftest import PAD, make_abd, make_deepatt, make_dictionary, make_lwc, make_transformer, random_batch
-from lwc_fairseq.analysis.attention import attention_weights, source_attentions
+from lwc_fairseq.models.interface import attention_weights
 
 MODELS = {  # with how many layers and heads look at the source; whether a softmax sees the source alone
     "lwc": (make_lwc, 3, 2, False),
@@ -27,7 +27,7 @@ def test_every_layer_and_head(name):
     make, layers, heads, alone = MODELS[name]
     model = make()
     src, prev = random_batch([(4, 3), (2, 6)], types=15)
-    found = source_attentions(model, src, prev)
+    found = attention_weights(model, src, prev).source
     assert [weights.shape for weights in found] == [(2, heads, 6, 4)] * layers
     for weights in found:
         real = weights.transpose(1, 2)[prev.ne(PAD)]
@@ -44,14 +44,14 @@ def test_mean_over_heads_is_what_the_model_calls_its_attention(name):
     _, extra = model.decoder(prev, model.encoder(src))
     expected = extra["attn"][0]
     layer = {"deepatt": 1}.get(name, -1)
-    assert torch.allclose(source_attentions(model, src, prev)[layer].mean(1), expected.to(src.device), atol=1e-6)
+    assert torch.allclose(attention_weights(model, src, prev).source[layer].mean(1), expected.to(src.device), atol=1e-6)
 
 
 def test_hooks_are_taken_off_again():
     model = make_transformer()
     src, prev = random_batch([(4, 3)], types=15)
     before = model(src, None, prev)[0]
-    source_attentions(model, src, prev)
+    attention_weights(model, src, prev)
     assert torch.equal(model(src, None, prev)[0], before)
     assert not any(layer.encoder_attn._forward_hooks for layer in model.decoder.layers)
 
@@ -62,7 +62,7 @@ def test_another_kind_of_model_is_refused():
     ARCH_CONFIG_REGISTRY["lstm"](args)
     lstm = ARCH_MODEL_REGISTRY["lstm"].build_model(args, task).eval()
     with pytest.raises(ValueError, match="LSTMModel: the attention of this model is not known here; give one of"):
-        source_attentions(lstm, *random_batch([(4, 3)], types=15))
+        attention_weights(lstm, *random_batch([(4, 3)], types=15))
 
 
 def test_self_attention_of_the_transformer_sees_what_was_read():

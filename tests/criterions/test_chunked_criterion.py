@@ -6,6 +6,7 @@ import pytest
 import torch
 from fairseq.criterions.cross_entropy import CrossEntropyCriterion
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+from fairseq.distributed import ModuleProxyWrapper
 from torch.nn.parallel import DistributedDataParallel
 
 from conftest import EOS, PAD, make_abd, make_deepatt, make_dictionary, make_lwc, make_transformer, random_batch
@@ -70,8 +71,7 @@ def test_distributed_training_that_looks_for_unused_parameters(name, tmp_path):
     torch.distributed.init_process_group("gloo", f"file://{tmp_path / 'store'}", rank=0, world_size=1)
     try:
         model = MODELS[name]().train()
-        wrapped = DistributedDataParallel(model, find_unused_parameters=True)
-        wrapped.gives_features = True  # fairseq's wrapper has the attributes of the model
+        wrapped = ModuleProxyWrapper(DistributedDataParallel(model, find_unused_parameters=True))
         ours(0.1, False)(wrapped, sample())[0].backward()
         assert all(p.grad is not None for p in model.decoder.parameters())
     finally:

@@ -11,6 +11,8 @@ from lwc_fairseq.criterions.bidirectional_cross_entropy import (
     BidirectionalCrossEntropyConfig,
 )
 from lwc_fairseq.models.abd import ABDConfig, ABDModel
+from lwc_fairseq.models.interface import BidirectionalModel
+from lwc_fairseq.modules.output_features import OutputFeatures
 from properties import generated_scores_are_those_of_teacher_forcing, steps_equal_the_full_pass
 from reference_abd import abd_loss, backward_pass, forward_pass, greedy_reverse
 
@@ -109,17 +111,14 @@ class TestCriterion:
         even = torch.full((7,), 1 / 7)
         forward = torch.stack([rising, even, rising, rising, even]).log()  # three steps, then two
         backward = torch.stack([even, rising, even, even, rising]).log()
-        projection = torch.eye(7), torch.zeros(7)
+        identity = torch.eye(7), torch.zeros(7)
 
-        class Model(torch.nn.Module):
-            has_backward_decoder = True
+        class Model(BidirectionalModel):
+            def __init__(self):
+                torch.nn.Module.__init__(self)
 
-            def forward(self, backward_too=None, **given):
-                return forward, {
-                    "projection": projection,
-                    "backward_features": backward,
-                    "backward_projection": projection,
-                }
+            def forward(self, **given):
+                return OutputFeatures(forward, *identity), OutputFeatures(backward, *identity)
 
         target = torch.tensor([[5, 6, EOS], [5, EOS, PAD]])
         sample = make_sample(None, None, target)
