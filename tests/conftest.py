@@ -11,13 +11,13 @@ from types import SimpleNamespace
 import pytest
 import torch
 from fairseq.data import Dictionary
-from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
 from front_door import FrontDoor
 
 import lwc_fairseq  # noqa: F401  (registers the models)
 from lwc_fairseq.models.abd import ABDConfig, ABDModel
-from lwc_fairseq.models.deepatt import DeepAttConfig, DeepAttModel
 from lwc_fairseq.models.lwc_transformer import LWCTransformerConfig, LWCTransformerModel
+from lwc_fairseq.models.recurrent import AttentionalModel
 
 ROOT = Path(__file__).resolve().parent.parent
 PAD, EOS = 1, 2
@@ -45,12 +45,12 @@ def make_deepatt(
     dtype: torch.dtype = torch.float64,
     seed: int = 0,
     **settings,
-) -> DeepAttModel:
-    """A small model of any variant, as `make_lwc`; `types` are those of source and target."""
-    layers = {"attention_layers": 1 if variant in ("rnnsearch", "mheadnmt") else 3}
+) -> AttentionalModel:
+    """A small DeepAtt, one of its relatives or RNNSearch, as `make_lwc`; `types` are those of source and target."""
+    layers = {} if variant in ("rnnsearch", "mheadnmt") else {"attention_layers": 3}
     sizes = {"embed_dim": 6, "hidden_dim": 8, "attention_heads": 2 if variant == "mheadnmt" else 0, "dropout": 0.0}
-    config = DeepAttConfig(**{"variant": variant, **layers, **sizes, **settings})
-    return make_model(DeepAttModel, config, *map(make_dictionary, types), dtype, seed)
+    config = MODEL_DATACLASS_REGISTRY[variant](**{**layers, **sizes, **settings})
+    return make_model(ARCH_MODEL_REGISTRY[variant], config, *map(make_dictionary, types), dtype, seed)
 
 
 def make_abd(types: tuple[int, int] = (15, 17), dtype: torch.dtype = torch.float64, seed: int = 0, **settings):

@@ -85,7 +85,7 @@ def other_columns(
     if weights.target:
         return weights.target, [START, *produced[:-1]]
     if weights.reverse:
-        return weights.reverse, symbols(task, model.encoder.reverse_translations(src_tokens)[0])
+        return weights.reverse, symbols(task, model.reverse_translations(src_tokens)[0])
     return [], []
 
 

@@ -14,10 +14,11 @@ The paper gives few details, but its parameter counts decide them: 120.0M and 13
   embeddings: the forward decoder, which is ABD's, shares those of the first model. They are not trained further, since
   the first model's states are made of them.
 
-Letters as in :mod:`~.abd`.
+Letters: S sentences, n source and m target tokens, T steps of the reverse translation, V types. True in a padding mask
+means padding.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Optional
 
 import torch
@@ -26,21 +27,23 @@ from torch import Tensor, nn
 
 from lwc_fairseq_compat import UserError
 
+from ..modules.attention_memory import Memory
 from ..modules.combining_gru import CombiningDecoder
 from ..modules.initialization import initialize_recurrent
 from ..modules.output_features import OutputFeatures
 from ..modules.recurrent_decoder import RecurrentDecoder
 from ..modules.recurrent_encoder import BidirectionalEncoder, SourceOrder
-from ..modules.reverse_search import search_greedily, search_with_beam
-from ._presets import register_preset
-from ._pretrained import Pretrained
-from .abd import ReverseContextConfig, ReverseContextEncoder, ReverseContextModel
-from .deepatt import DeepAttConfig, DeepAttModel
+from ..modules.reverse_search import decoder_inputs, search_greedily, search_with_beam
+from ..modules.source_memory import SourceMemory
+from .pretrained import Pretrained
+from .recurrent import RecurrentEncoder, word_embedding
+from .reverse_context import ReverseContextConfig, ReverseContextModel, reverse_memory
+from .rnnsearch import RNNSearchConfig, RNNSearchModel
 
 
 @dataclass
 class NSCConfig(ReverseContextConfig):
-    """What both have."""
+    """The paper's sizes."""
 
     reverse_model: Optional[str] = field(  # noqa: UP045 (fairseq knows this spelling only)
         default=None,
@@ -51,90 +54,119 @@ class NSCConfig(ReverseContextConfig):
     )
     reverse_beam: int = field(
         default=10,
-        metadata={"help": "beam of the search for the reverse translation (paper: 10); 1 is greedy search, quicker"},
-    )
-    read_states: bool = field(
-        default=False,
-        metadata={"help": "attend to the right-to-left model's states (nsc_hs), not to its encoded words (nsc_rt)"},
+        metadata={"help": "beam of the search for the reverse translation (paper: 10); 1 searches greedily"},
     )
 
     def check(self) -> None:
-        """Raises UserError, a ValueError, that names the invalid setting."""
+        """Raises UserError naming the invalid setting."""
         super().check()
         if self.reverse_beam < 1:
             raise UserError(f"--reverse-beam {self.reverse_beam}: must be at least 1")
 
 
-class NSCEncoder(ReverseContextEncoder):
-    """An encoder of the source, and the reverse translation of a trained model."""
+class NSCEncoder(RecurrentEncoder):
+    """An encoder of the source and of the reverse translation that a trained model finds.
 
-    def __init__(self, cfg: NSCConfig, dictionary, reverse_model: DeepAttModel, decoder: RecurrentDecoder, shared=None):
-        super().__init__(cfg, dictionary, decoder, shared)
-        self.beam = cfg.reverse_beam
-        self.__dict__["reverse_model"] = reverse_model  # the model's
+    Args:
+        reverse_model: the trained model, which gets no gradient.
+    """
 
-    def search(self, src_tokens, source):
-        if self.beam > 1:
-            return search_with_beam(self.reverse_model, src_tokens, source.limits, self.beam)
+    def __init__(
+        self,
+        cfg: NSCConfig,
+        dictionary,
+        embedding: nn.Embedding,
+        recurrent: nn.Module,
+        reverse_model: RNNSearchModel,
+    ):
+        super().__init__(dictionary, embedding, recurrent)
+        self.cfg = cfg
+        self.reverse_model = reverse_model
+
+    def search(self, src_tokens: Tensor, source: Memory) -> Tensor:
+        """The reverse translations (S, T), padding on the right."""
+        limits = self.cfg.reverse_limits(source)
+        if self.cfg.reverse_beam > 1:
+            return search_with_beam(self.reverse_model, src_tokens, limits, self.cfg.reverse_beam)
+        decoder = self.reverse_model.decoder
         with torch.no_grad():
-            start = self.reverse_model.encoder(src_tokens)
-        return search_greedily(self.reverse_model.decoder, start, source.limits)
+            start = decoder.begin(self.reverse_model.encoder(src_tokens))
+        return search_greedily(decoder, start, limits).outputs
+
+    def reverse_context(self, src_tokens: Tensor, found: Tensor) -> Memory:
+        """What the decoder reads of the reverse translations `found` (S, T)."""
+        raise NotImplementedError
+
+    def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None, **unused) -> SourceMemory:
+        """Source tokens (S, n), padded on either side."""
+        source = super().forward(src_tokens)
+        found = self.search(src_tokens, *source.memories)
+        return replace(source, memories=(*source.memories, self.reverse_context(src_tokens, found)))
 
 
 class WordsEncoder(NSCEncoder):
     """The reverse context are the words of the reverse translation, encoded."""
 
-    def __init__(self, cfg: NSCConfig, dictionary, reverse_model: DeepAttModel, decoder: RecurrentDecoder):
-        super().__init__(cfg, dictionary, reverse_model, decoder)
-        target = decoder.dictionary
-        self.words_embedding = nn.Embedding(len(target), cfg.embed_dim, target.pad())
-        self.words = BidirectionalEncoder(cfg.embed_dim, cfg.hidden_dim)
+    def __init__(self, cfg: NSCConfig, dictionary, reverse_model: RNNSearchModel):
+        recurrent = BidirectionalEncoder(cfg.embed_dim, cfg.hidden_dim, cfg.plain_kernels)
+        super().__init__(cfg, dictionary, word_embedding(dictionary, cfg.embed_dim), recurrent, reverse_model)
+        self.words_embedding = word_embedding(reverse_model.decoder.dictionary, cfg.embed_dim)
+        self.words = BidirectionalEncoder(cfg.embed_dim, cfg.hidden_dim, cfg.plain_kernels)
 
-    def reverse_context(self, found):
-        order = SourceOrder(found.outputs, self.decoder.dictionary.pad())
-        (annotations,), _ = self.words(self.words_embedding(order.tokens.T), order)
-        return annotations.transpose(0, 1).contiguous(), order.padding_mask
+    def reverse_context(self, src_tokens: Tensor, found: Tensor) -> Memory:
+        order = SourceOrder(found, self.words_embedding.padding_idx)
+        (states,), _ = self.words(self.words_embedding(order.tokens.T), order)
+        return reverse_memory(states.transpose(0, 1).contiguous(), order.padding_mask)
 
 
 class StatesEncoder(NSCEncoder):
     """The reverse context are the first model's states; the encoder is the first model's as well."""
 
-    def __init__(self, cfg: NSCConfig, dictionary, reverse_model: DeepAttModel, decoder: RecurrentDecoder):
-        super().__init__(cfg, dictionary, reverse_model, decoder, shared=reverse_model.encoder)
+    def __init__(self, cfg: NSCConfig, dictionary, reverse_model: RNNSearchModel):
+        encoder = reverse_model.encoder
+        super().__init__(cfg, dictionary, encoder.embedding, encoder.recurrent, reverse_model)
+
+    @torch.no_grad()
+    def reverse_context(self, src_tokens: Tensor, found: Tensor) -> Memory:
+        decoder, pad = self.reverse_model.decoder, self.reverse_model.decoder.dictionary.pad()
+        inputs = decoder_inputs(found, decoder.dictionary.eos(), pad)
+        steps, _ = decoder.run(inputs, decoder.begin(self.reverse_model.encoder(src_tokens)))
+        return reverse_memory(steps.states, found.eq(pad))
 
 
-@register_model("nsc_rt", dataclass=NSCConfig)
 class NSCModel(ReverseContextModel):
-    """The first model, which gets no gradient and no dropout and becomes part of the checkpoint, and the second one.
+    """The first model, which gets no gradient and no dropout and becomes part of the checkpoint, and the second one."""
 
-    `nsc_rt`: the second encodes the source and the words of the reverse translation; its decoder combines what it
-    reads in both (:mod:`~lwc_fairseq.modules.combining_gru`). `nsc_hs`: it has the first one's encoder, and ABD's
-    forward decoder over the source and the states.
-    """
+    renamed = {"reverse_model.": "encoder.reverse_model."}
 
-    def __init__(self, cfg: NSCConfig, source_dictionary, target_dictionary, reverse_model: DeepAttModel):
-        sizes = target_dictionary, cfg.embed_dim, cfg.hidden_dim
-        source_dim, state_dim = 2 * cfg.hidden_dim, cfg.hidden_dim
-        if cfg.read_states:
-            shared = reverse_model.decoder.embedding
-            decoder = RecurrentDecoder(*sizes, [[[source_dim, state_dim]]], cfg.dropout, embedding=shared)
-        else:
-            decoder = CombiningDecoder(*sizes, [[[source_dim, source_dim]]], cfg.dropout)
-        make_encoder = StatesEncoder if cfg.read_states else WordsEncoder
-        super().__init__(make_encoder(cfg, source_dictionary, reverse_model, decoder), decoder)
-        self.reverse_model = reverse_model.requires_grad_(False)
+    def __init__(self, encoder: NSCEncoder, decoder: RecurrentDecoder):
+        super().__init__(encoder, decoder)
         self.pretrained = Pretrained("--reverse-model", None, [], needed=True)
+
+    @staticmethod
+    def make_encoder(cfg: NSCConfig, dictionary, reverse_model: RNNSearchModel) -> NSCEncoder:
+        """The second model's encoder."""
+        raise NotImplementedError
+
+    @staticmethod
+    def make_decoder(cfg: NSCConfig, dictionary, reverse_model: RNNSearchModel) -> RecurrentDecoder:
+        """The second model's decoder."""
+        raise NotImplementedError
 
     @classmethod
     def build_model(cls, cfg, task) -> "NSCModel":
         cfg = NSCConfig.from_namespace(cfg)
         cfg.check()
-        sizes = {"embed_dim": cfg.embed_dim, "hidden_dim": cfg.hidden_dim, "dropout": 0.0}
-        reverse_model = DeepAttModel.build_model(DeepAttConfig(variant="rnnsearch", attention_layers=1, **sizes), task)
-        model = cls(cfg, task.source_dictionary, task.target_dictionary, reverse_model)
+        sizes = {"embed_dim": cfg.embed_dim, "hidden_dim": cfg.hidden_dim, "plain_kernels": cfg.plain_kernels}
+        reverse_model = RNNSearchModel.build_model(RNNSearchConfig(dropout=0.0, **sizes), task).requires_grad_(False)
+        decoder = cls.make_decoder(cfg, task.target_dictionary, reverse_model)
+        model = cls(cls.make_encoder(cfg, task.source_dictionary, reverse_model), decoder)
         initialize_recurrent(model, cfg.init_std)
         model.pretrained = Pretrained("--reverse-model", cfg.reverse_model, [(reverse_model, "", ())], needed=True)
         return model
+
+    def reverse_translations(self, src_tokens: Tensor) -> Tensor:
+        return self.encoder.search(src_tokens, *RecurrentEncoder.forward(self.encoder, src_tokens).memories)
 
     def forward(
         self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, features_only: bool = False
@@ -144,4 +176,38 @@ class NSCModel(ReverseContextModel):
         return self.decoder(prev_output_tokens, self.encoder(src_tokens, src_lengths), features_only=features_only)
 
 
-register_preset("nsc_hs", NSCModel, NSCConfig, read_states=True)
+@register_model("nsc_rt", dataclass=NSCConfig)
+class NSCRTModel(NSCModel):
+    """The second model encodes the source and the words of the reverse translation. Its decoder combines what it reads
+    in both (:mod:`~lwc_fairseq.modules.combining_gru`)."""
+
+    @staticmethod
+    def make_encoder(cfg, dictionary, reverse_model):
+        return WordsEncoder(cfg, dictionary, reverse_model)
+
+    @staticmethod
+    def make_decoder(cfg, dictionary, reverse_model):
+        memory_dim = 2 * cfg.hidden_dim
+        return CombiningDecoder(dictionary, cfg.embed_dim, cfg.hidden_dim, [[[memory_dim, memory_dim]]], cfg.dropout)
+
+
+@register_model("nsc_hs", dataclass=NSCConfig)
+class NSCHSModel(NSCModel):
+    """The second model has the first one's encoder, and ABD's forward decoder over the source and the first model's
+    states."""
+
+    @staticmethod
+    def make_encoder(cfg, dictionary, reverse_model):
+        return StatesEncoder(cfg, dictionary, reverse_model)
+
+    @staticmethod
+    def make_decoder(cfg, dictionary, reverse_model):
+        return RecurrentDecoder(
+            dictionary,
+            cfg.embed_dim,
+            cfg.hidden_dim,
+            [[[2 * cfg.hidden_dim, cfg.hidden_dim]]],
+            cfg.dropout,
+            embedding=reverse_model.decoder.embedding,
+            plain=cfg.plain_kernels,
+        )

@@ -1,21 +1,13 @@
 """What recurrent decoders attend to: memories, projected once a sentence and shared by the hypotheses of its beam.
 
-Letters: S sentences, R = S · beam rows that read, T steps, n tokens of the memory, D its width, d the width of the
-state, H heads. True in a padding mask means padding.
+Letters: S sentences, R = S · beam rows that read, T steps, n tokens of the memory, D its width, d width of the state,
+H heads. True in a padding mask means padding.
 """
 
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
-
-
-class InputMap(NamedTuple):
-    """What takes a context to the gates of a GRU: the part of its input weights that is for this context."""
-
-    weight: Tensor  # (3d, D)
-    bias: Tensor | None  # (3d); of several contexts, the first has it
 
 
 class Memory(NamedTuple):
@@ -23,31 +15,30 @@ class Memory(NamedTuple):
 
     states: Tensor  # (S, n, D)
     padding_mask: Tensor  # (S, n)
-    columns: Tensor  # (S, n), where the states of each column of the tokens are
+    columns: Tensor  # (S, n): for each column of the tokens, the position of its state
+
+    def select(self, sentences: Tensor) -> "Memory":
+        """The memory of some of the sentences, by index."""
+        return Memory(*(tensor.index_select(0, sentences) for tensor in self))
 
 
 @dataclass(frozen=True)
 class ProjectedMemory:
-    """A memory, and what one attention computes of it before any step."""
+    """A memory with what one attention computes of it before the first step."""
 
     states: Tensor  # (S, n, D)
     padding_mask: Tensor  # (S, n)
-    columns: Tensor  # (S, n), where the states of each column of the tokens are
+    columns: Tensor  # (S, n): for each column of the tokens, the position of its state
     keys: Tensor  # what queries are compared with: (S, n, d), or (S, H, n, d/H) with several heads
-    values: Tensor  # what is summed up within a step: (S, n, 3d) for a GRU's gates, or (S, H, n, d/H)
+    values: Tensor  # what contexts are sums of: (S, n, D), or (S, H, n, d/H)
+    gates: Tensor | None = None  # (S, n, 3d): what the values contribute to the gates of the GRU that reads; kernels
 
     def select(self, sentences: Tensor) -> "ProjectedMemory":
-        """The same for some of the sentences, by index."""
-        return ProjectedMemory(*(getattr(self, field.name).index_select(0, sentences) for field in fields(self)))
+        """The memory of some of the sentences, by index."""
+        tensors = (getattr(self, field.name) for field in fields(self))
+        return ProjectedMemory(*(None if tensor is None else tensor.index_select(0, sentences) for tensor in tensors))
 
     def in_columns(self, weights: Tensor) -> Tensor:
         """Attention weights over the states (R, m, n) as weights over the columns of the tokens."""
         columns = self.columns.repeat_interleave(len(weights) // len(self.columns), dim=0)
         return weights.gather(2, columns[:, None].expand_as(weights))
-
-
-def sum_up(weights: Tensor, memory: Tensor) -> Tensor:
-    """Attention weights (T, S, beam, n) over a memory (S, n, D): the contexts of all steps, (R, T, D)."""
-    steps, sentences, beam, tokens = weights.shape
-    rows = weights.permute(1, 2, 0, 3).reshape(sentences, beam * steps, tokens)
-    return torch.bmm(rows, memory).view(sentences * beam, steps, -1)

@@ -10,7 +10,6 @@ Letters: S sentences, R = S · beam rows, T steps, n tokens of a memory, D its w
 """
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .additive_attention import AdditiveAttention
@@ -20,7 +19,7 @@ from .recurrent_decoder import RecurrentDecoder
 
 
 class CombiningGRU(nn.Module):
-    """The equations above, a step at a time, with autograd's derivatives.
+    """The equations above, step by step.
 
     Args:
         input_dim: width of x.
@@ -28,7 +27,7 @@ class CombiningGRU(nn.Module):
         memory_dims: D of each memory.
 
     Raises:
-        ValueError: memories of several widths.
+        ValueError: the memories have several widths.
     """
 
     def __init__(self, input_dim: int, dim: int, memory_dims: list[int]):
@@ -41,15 +40,12 @@ class CombiningGRU(nn.Module):
 
     @property
     def context_dims(self) -> list[int]:
-        """The width of the combined context, which is all that it hands out."""
+        """The width of the combined context, the only one that it returns."""
         return [self.combination.context_dim]
 
     def project(self, memories: list[Memory]) -> list[ProjectedMemory]:
-        """Memories, one for each attention, made ready to be read; once a sentence."""
-        return [
-            ProjectedMemory(*memory, keys=attention.key(memory.states), values=memory.states)
-            for attention, memory in zip(self.attentions, memories, strict=True)
-        ]
+        """Prepare the memories, one for each attention; once a sentence."""
+        return [attention.project(memory) for attention, memory in zip(self.attentions, memories, strict=True)]
 
     def forward(
         self, inputs: Tensor, state: Tensor, memories: list[ProjectedMemory]
@@ -64,19 +60,16 @@ class CombiningGRU(nn.Module):
         Returns:
             States s (T, R, d); the combined contexts [(R, T, D)]; the weights of each attention (R, T, n).
         """
-        read_words, read_context = self.cells
-        given = read_words.input(inputs)
-        state = state.to(given.dtype)  # under autocast, half precision
+        read_word, read_context = self.cells
+        projected = read_word.input(inputs)
+        state = state.to(projected.dtype)  # half precision under autocast
         states, contexts, weights = [], [], []
-        for given_now in given:
-            query = gru_step(read_words, given_now, state)
-            read = [
-                attend(attention, query, memory.keys, memory.values, memory.padding_mask)
-                for attention, memory in zip(self.attentions, memories, strict=True)
-            ]
+        for x in projected:
+            query = read_word(state, x)
+            read = [attention(query, memory) for attention, memory in zip(self.attentions, memories, strict=True)]
             found = torch.stack([context for context, _ in read], dim=1)  # (R, K, D)
-            context, _ = attend(self.combination, query, self.combination.key(found), found)
-            state = gru_step(read_context, read_context.input(context), query)
+            context, _ = self.combination.read(query, self.combination.key(found), found)
+            state = read_context(query, read_context.input(context))
             states.append(state)
             contexts.append(context)
             weights.append([alpha for _, alpha in read])
@@ -84,39 +77,9 @@ class CombiningGRU(nn.Module):
         return torch.stack(states), [torch.stack(contexts, dim=1)], [torch.stack(x, dim=1) for x in by_attention]
 
 
-def gru_step(cell: GRUCell, given: Tensor, state: Tensor) -> Tensor:
-    """GRU(state, x) of :mod:`~.gru`, where `given` is W x + b (R, 3d) and the state is (R, d)."""
-    dim = state.size(-1)
-    update, reset = torch.sigmoid(given[:, : 2 * dim] + F.linear(state, cell.recurrent[: 2 * dim])).chunk(2, dim=-1)
-    candidate = torch.tanh(given[:, 2 * dim :] + F.linear(reset * state, cell.recurrent[2 * dim :]))
-    return (1 - update) * state + update * candidate
-
-
-def attend(
-    attention: AdditiveAttention, state: Tensor, keys: Tensor, values: Tensor, padding_mask: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
-    """α_i = softmax_i(v · tanh(W s + U h_i)) and Σ_i α_i h_i.
-
-    Args:
-        state: s, (R, d).
-        keys: U h, (S, n, d), of which each serves R / S rows.
-        values: h, (S, n, D).
-        padding_mask: (S, n), True at padding.
-
-    Returns:
-        The contexts (R, D) and the weights (R, n).
-    """
-    query = attention.query(state).unflatten(0, (len(keys), -1))[:, :, None]  # (S, beam, 1, d)
-    scores = torch.tanh(query + keys[:, None]) @ attention.energy.to(keys.dtype)  # (S, beam, n)
-    if padding_mask is not None:
-        scores = scores.masked_fill(padding_mask[:, None], -torch.inf)
-    weights = scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32)).type_as(values)
-    return (weights @ values).flatten(0, 1), weights.flatten(0, 1)
-
-
 class CombiningDecoder(RecurrentDecoder):
     """A recurrent decoder of one combining GRU, with one group of memories."""
 
-    def make_layer(self, input_dim: int, dim: int, groups: list[list[int]], heads: int) -> CombiningGRU:
+    def make_layer(self, input_dim: int, dim: int, groups: list[list[int]], heads: int, plain: bool) -> CombiningGRU:
         (memory_dims,) = groups
         return CombiningGRU(input_dim, dim, memory_dims)

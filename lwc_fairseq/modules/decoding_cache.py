@@ -5,8 +5,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .attention_memory import ProjectedMemory
-
 
 @dataclass(frozen=True)
 class SourceCache:
@@ -33,30 +31,6 @@ class SourceCache:
             tuple(keys.index_select(0, kept) for keys in self.keys),
             tuple(values.index_select(0, kept) for values in self.values),
             self.padding_mask.index_select(0, kept),
-            beam,
-        )
-
-
-@dataclass(frozen=True)
-class SourceMemory:
-    """What a recurrent decoder starts from: the encoder's output, held per sentence as in `SourceCache`."""
-
-    first_state: Tensor  # (S, width), the decoder's state before the first word
-    memories: tuple[ProjectedMemory, ...]  # one for each attention, of (S, n, D)
-    beam: int = 1  # consecutive rows that share a sentence
-
-    def first_states(self, rows: int) -> Tensor:
-        """`first_state` for every one of R hypotheses, (R, width)."""
-        return self.first_state.repeat_interleave(rows // len(self.first_state), dim=0)
-
-    def reorder(self, order: Tensor) -> "SourceMemory":
-        """As :meth:`SourceCache.reorder`."""
-        kept, beam = kept_sentences(order, len(self.first_state), self.beam)
-        if kept is None:
-            return SourceMemory(self.first_state, self.memories, beam)
-        return SourceMemory(
-            self.first_state.index_select(0, kept),
-            tuple(memory.select(kept) for memory in self.memories),
             beam,
         )
 

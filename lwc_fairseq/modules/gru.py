@@ -1,34 +1,26 @@
-"""Gated recurrent units, and loops over time that are made of them.
+"""Gated recurrent units.
 
     z  = σ(W_z x + U_z h + b_z)                 update gate
     r  = σ(W_r x + U_r h + b_r)                 reset gate
     h̃  = tanh(W_h x + U_h (r ∘ h) + b_h)        candidate
     h' = (1 - z) ∘ h + z ∘ h̃                    GRU(h, x)
 
-after Chung et al., *Empirical Evaluation of Gated Recurrent Neural Networks on Sequence Modeling* (2014), the GRU of
-the papers built here: the reset gate acts on the state before the recurrent product. (torch.nn.GRU resets after it.)
-
-A step of these papers' networks is a chain of GRUs, each taking the state from the one before it. What enters a GRU
-is known before the loop (a word, a state of the layer beneath) or read from a memory by the state itself (attention).
-Where it can, W x leaves the loop: for all time steps at once, or, as W Σ α_i h_i = Σ α_i W h_i, once a memory.
-
-:func:`run_chain` runs the loop and is differentiated by hand. Its backward loop holds the pointwise work and the
-products that carry the gradient of the state; the gradient of a weight is one product over all steps, afterwards.
+This is the GRU of the papers built here, after Chung et al., *Empirical Evaluation of Gated Recurrent Neural Networks
+on Sequence Modeling* (2014): the reset gate acts on the state before the recurrent product. torch.nn.GRU applies it
+after the product.
 
 Letters: T steps, R rows (sentences, or hypotheses in decoding), d width of the state.
 """
 
-from typing import Protocol
-
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
-from .activation import tanh_
+from .kernels.gru_chain import Link, run_chain
 
 
 class GRUCell(nn.Module):
-    """The weights of one GRU.
+    """One GRU.
 
     Args:
         input_dim: width of x.
@@ -41,176 +33,47 @@ class GRUCell(nn.Module):
         self.recurrent = nn.Parameter(torch.empty(3 * dim, dim))  # [U_z; U_r; U_h]
         nn.init.xavier_uniform_(self.recurrent)
 
+    def forward(self, state: Tensor, projected: Tensor) -> Tensor:
+        """GRU(h, x).
 
-class Reader(Protocol):
-    """Attention inside a chain: lets a state read from a memory. One object serves one loop."""
-
-    tensors: tuple[Tensor, ...]  # what gradients flow to
-
-    def begin(self, steps: int, states: Tensor) -> None:
-        """Before the loop; `states` (T, R, d) is where the states that will query are being kept."""
-
-    def read(self, step: int, state: Tensor) -> Tensor:
-        """What the state (R, d) reads, as an input to the gates (R, 3d)."""
-
-    def weights(self) -> Tensor:
-        """The attention weights of all steps, T first."""
-
-    def begin_backward(self, grad_weights: Tensor) -> None: ...
-
-    def read_backward(self, step: int, grad_gates: Tensor) -> Tensor:
-        """From the gradient of what was read (R, 3d) to that of the state (R, d)."""
-
-    def gradients(self, grad_gates: Tensor) -> tuple[Tensor, ...]:
-        """After the backward loop: the gradients of `tensors`, given those of all that was read (T, R, 3d)."""
-
-
-class Link:
-    """One GRU of a chain, for one loop over time.
-
-    Args:
-        cell: its weights.
-        inputs: W x + b of all steps, (T, R, 3d); None if all its input is read from memories.
-        readers: attention to memories, whose contributions to the gates are added.
-    """
-
-    def __init__(self, cell: GRUCell, inputs: Tensor | None = None, readers: tuple[Reader, ...] = ()):
-        self.inputs = inputs
-        self.readers = readers
-        # under autocast the inputs come in half precision
-        dtype = readers[0].tensors[0].dtype if inputs is None else inputs.dtype
-        self.recurrent = cell.recurrent.to(dtype)
-        own = (self.recurrent,) if inputs is None else (self.recurrent, inputs)
-        self.tensors = own + tuple(tensor for reader in readers for tensor in reader.tensors)
-
-    def begin(self, steps: int, state: Tensor) -> None:
-        rows, dim = state.shape
-        self.states = state.new_empty(steps, rows, dim)
-        self.reset_states = torch.empty_like(self.states)
-        self.candidates = torch.empty_like(self.states)
-        self.gates = state.new_empty(steps, rows, 2 * dim)
-        for reader in self.readers:
-            reader.begin(steps, self.states)
-
-    def step(self, t: int, state: Tensor) -> Tensor:
-        """GRU(state, input of step t), (R, d)."""
+        Args:
+            state: h, (R, d).
+            projected: W x + b, (R, 3d). Callers compute it with `input`, for all time steps at once where x is known
+                beforehand.
+        """
         dim = state.size(1)
-        self.states[t] = state
-        contributions = [reader.read(t, state) for reader in self.readers]
-        given = sum(contributions[1:], contributions[0]) if self.inputs is None else sum(contributions, self.inputs[t])
-        gates, reset_state, candidate = self.gates[t], self.reset_states[t], self.candidates[t]
-        torch.addmm(given[:, : 2 * dim], state, self.recurrent[: 2 * dim].T, out=gates).sigmoid_()
+        gates = torch.sigmoid(projected[:, : 2 * dim] + F.linear(state, self.recurrent[: 2 * dim]))
         update, reset = gates.chunk(2, dim=1)
-        torch.mul(reset, state, out=reset_state)
-        tanh_(torch.addmm(given[:, 2 * dim :], reset_state, self.recurrent[2 * dim :].T, out=candidate))
-        return torch.lerp(state, candidate, update)
-
-    def begin_backward(self, grad_weights: tuple[Tensor, ...]) -> None:
-        steps, rows, dim = self.states.shape
-        self.grad_given = self.states.new_empty(steps, rows, 3 * dim)
-        for reader, grad in zip(self.readers, grad_weights, strict=True):
-            reader.begin_backward(grad)
-
-    def step_backward(self, t: int, grad: Tensor) -> Tensor:
-        """From the gradient of the step's result to that of the state it began with."""
-        dim = grad.size(1)
-        state, candidate, grad_given = self.states[t], self.candidates[t], self.grad_given[t]
-        update, reset = self.gates[t].chunk(2, dim=1)
-        grad_candidate = torch.ops.aten.tanh_backward(grad * update, candidate)
-        grad_reset_state = grad_candidate @ self.recurrent[2 * dim :]
-        grad_given[:, 2 * dim :] = grad_candidate
-        grad_given[:, :dim] = torch.ops.aten.sigmoid_backward(grad * (candidate - state), update)
-        grad_given[:, dim : 2 * dim] = torch.ops.aten.sigmoid_backward(grad_reset_state * state, reset)
-        grad_state = torch.addcmul(grad - grad * update, grad_reset_state, reset)
-        grad_state.addmm_(grad_given[:, : 2 * dim], self.recurrent[: 2 * dim])
-        for reader in self.readers:
-            grad_state += reader.read_backward(t, grad_given)
-        return grad_state
-
-    def gradients(self) -> tuple[Tensor, ...]:
-        """The gradients of `tensors`."""
-        dim = self.states.size(2)
-        grad_given = self.grad_given.flatten(0, 1)
-        grad_recurrent = torch.empty_like(self.recurrent)
-        torch.mm(grad_given[:, : 2 * dim].T, self.states.flatten(0, 1), out=grad_recurrent[: 2 * dim])
-        torch.mm(grad_given[:, 2 * dim :].T, self.reset_states.flatten(0, 1), out=grad_recurrent[2 * dim :])
-        own = (grad_recurrent,) if self.inputs is None else (grad_recurrent, self.grad_given)
-        return own + tuple(grad for reader in self.readers for grad in reader.gradients(self.grad_given))
-
-
-class _Chain(torch.autograd.Function):
-    """The loop, differentiated by hand. `tensors` are those of the links, named so that autograd knows of them."""
-
-    @staticmethod
-    def forward(ctx, links: list[Link], steps: int, state: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
-        ctx.links = links
-        ctx.save_for_backward(*tensors)  # the links hold them; autograd should know that they must not change
-        results = state.new_empty(steps, *state.shape)
-        for link in links:
-            link.begin(steps, state)
-        for t in range(steps):
-            for link in links:
-                state = link.step(t, state)
-            results[t] = state
-        return results, *(reader.weights() for link in links for reader in link.readers)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, grad_results: Tensor, *grad_weights: Tensor) -> tuple[Tensor | None, ...]:
-        _ = ctx.saved_tensors  # raises if one of them has changed, or if the graph is gone
-        remaining = iter(grad_weights)
-        for link in ctx.links:
-            link.begin_backward(tuple(next(remaining) for _ in link.readers))
-        grad = torch.zeros_like(grad_results[0])
-        for t in reversed(range(len(grad_results))):
-            grad = grad + grad_results[t]
-            for link in reversed(ctx.links):
-                grad = link.step_backward(t, grad)
-        gradients = [gradient for link in ctx.links for gradient in link.gradients()]
-        for part in [*ctx.links, *(reader for link in ctx.links for reader in link.readers)]:
-            _forget_gradients(part)
-        return None, None, grad, *gradients
-
-
-def _forget_gradients(part: Link | Reader) -> None:
-    """Free what a backward pass has gathered, which would else stay until the loss is gone."""
-    for name in [name for name in vars(part) if name.startswith("grad_")]:
-        delattr(part, name)
-
-
-def run_chain(links: list[Link], steps: int, state: Tensor) -> tuple[Tensor, list[Tensor]]:
-    """Run a chain of GRUs over time: the state goes through all links, and so on into the next step.
-
-    Args:
-        links: first to last within a step.
-        steps: T.
-        state: (R, d) before the first step.
-
-    Returns:
-        The state after the last link of each step (T, R, d), and the attention weights of all readers, in order.
-    """
-    state = state.to(links[0].recurrent.dtype)
-    with torch.autocast(state.device.type, enabled=False):  # the links have made all dtypes one
-        results, *weights = _Chain.apply(links, steps, state, *(tensor for link in links for tensor in link.tensors))
-    return results, weights
+        candidate = torch.tanh(projected[:, 2 * dim :] + F.linear(reset * state, self.recurrent[2 * dim :]))
+        return (1 - update) * state + update * candidate
 
 
 class GRULayer(nn.Module):
-    """A chain of GRUs over sequences that are known beforehand: one GRU for each, in this order within a step.
+    """A chain of GRUs over sequences that are known beforehand. In each step the state passes through all of them.
 
     Args:
-        input_dims: width of each sequence.
+        input_dims: width of each GRU's input, in the order of the chain.
         dim: d.
+        plain: run the equations with autograd instead of the kernel, which computes the same faster.
     """
 
-    def __init__(self, input_dims: list[int], dim: int):
+    def __init__(self, input_dims: list[int], dim: int, plain: bool = False):
         super().__init__()
         self.dim = dim
+        self.plain = plain
         self.cells = nn.ModuleList(GRUCell(input_dim, dim) for input_dim in input_dims)
 
-    def forward(self, inputs: list[Tensor], state: Tensor | None = None) -> Tensor:
-        """Sequences (T, R, input_dim) to states (T, R, d), from the given state (R, d) or from zero."""
-        steps, rows, _ = inputs[0].shape
-        links = [Link(cell, cell.input(x)) for cell, x in zip(self.cells, inputs, strict=True)]
-        first = links[0].recurrent.new_zeros(rows, self.dim) if state is None else state
-        return run_chain(links, steps, first)[0]
+    def forward(self, inputs: list[Tensor]) -> Tensor:
+        """Sequences (T, R, input_dim), one for each GRU, to states (T, R, d). The first state is zero."""
+        projected = [cell.input(x) for cell, x in zip(self.cells, inputs, strict=True)]
+        steps, rows, _ = projected[0].shape
+        state = projected[0].new_zeros(rows, self.dim)
+        if not self.plain:
+            links = [Link(cell.recurrent, x) for cell, x in zip(self.cells, projected, strict=True)]
+            return run_chain(links, steps, state)[0]
+        states = []
+        for now in zip(*projected, strict=True):
+            for cell, x in zip(self.cells, now, strict=True):
+                state = cell(state, x)
+            states.append(state)
+        return torch.stack(states)

@@ -1,4 +1,4 @@
-"""The first weights of the recurrent models."""
+"""The initial weights of the recurrent models."""
 
 import torch
 from torch import nn

@@ -1,8 +1,8 @@
 """Recurrent encoders over padded sentences.
 
-Loops run over whole columns of a batch. With all padding behind the sentences it comes last in every loop, whatever
-the loop computes there is never read, and the loop itself needs no mask. So sentences are first moved to the front
-(:class:`SourceOrder`), and for reading backward each is reversed in its place.
+The GRUs run over whole columns of a batch. Each sentence is moved to the front of its row, and reversed in place to be
+read backward (:class:`SourceOrder`). So padding always comes after the sentence: no state of a word depends on it, and
+the loops need no mask.
 
 Letters: B sentences, n source tokens, d width of a state. Sequences are time-major here, (n, B, width).
 """
@@ -27,7 +27,7 @@ class SourceOrder:
         lengths = real.sum(1, keepdim=True)
         column = torch.arange(width, device=tokens.device).expand_as(tokens)
         first = real.int().argmax(1, keepdim=True)
-        # rows are turned until their first token comes first, and with `columns` back again
+        # Rotate each row until its first token comes first; `columns` rotates it back.
         self.tokens = tokens.gather(1, (column + first) % width)
         self.columns = (column - first) % width
         self.padding_mask = column >= lengths
@@ -49,13 +49,14 @@ class BidirectionalEncoder(nn.Module):
     Args:
         input_dim: width of x.
         dim: d of each direction.
+        plain: run the equations with autograd instead of the kernel.
     """
 
-    def __init__(self, input_dim: int, dim: int):
+    def __init__(self, input_dim: int, dim: int, plain: bool = False):
         super().__init__()
         self.dims = [2 * dim]
-        self.forward_layer = GRULayer([input_dim], dim)
-        self.backward_layer = GRULayer([input_dim], dim)
+        self.forward_layer = GRULayer([input_dim], dim, plain)
+        self.backward_layer = GRULayer([input_dim], dim, plain)
 
     def forward(self, x: Tensor, order: SourceOrder) -> tuple[list[Tensor], Tensor]:
         """(n, B, input_dim) to [h (n, B, 2d)] and the last state of the backward GRU, at the first word, (B, d)."""
@@ -78,14 +79,15 @@ class DeepEncoder(nn.Module):
         dim: d.
         layers: K.
         one_way: all layers read forward, eq. 14.
+        plain: run the equations with autograd instead of the kernel.
     """
 
-    def __init__(self, input_dim: int, dim: int, layers: int, one_way: bool = False):
+    def __init__(self, input_dim: int, dim: int, layers: int, one_way: bool = False, plain: bool = False):
         super().__init__()
         self.dims = [dim] * layers
         self.one_way = one_way
         self.layers = nn.ModuleList(
-            [GRULayer([input_dim], dim)] + [GRULayer([input_dim, dim], dim) for _ in range(layers)]
+            [GRULayer([input_dim], dim, plain)] + [GRULayer([input_dim, dim], dim, plain) for _ in range(layers)]
         )
 
     def forward(self, x: Tensor, order: SourceOrder) -> tuple[list[Tensor], Tensor]:

@@ -11,12 +11,15 @@ from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from .decoding_cache import SourceMemory
 from .recurrent_decoder import RecurrentDecoder
+from .source_memory import DecodingState
 
 
 class ReverseTranslation(NamedTuple):
-    """What was found: one entry a step, of which the last emits the end (or is the last allowed)."""
+    """What a search finds: one entry a step. The last step emits the end symbol, or is the last that the limit allows.
+
+    Tokens after a sentence's end are padding.
+    """
 
     inputs: Tensor  # (S, T) the token that goes into each step: the end symbol first, which starts a sentence
     outputs: Tensor  # (S, T) the token that comes out of it
@@ -25,56 +28,54 @@ class ReverseTranslation(NamedTuple):
 
 
 @torch.no_grad()
-def search_greedily(decoder: RecurrentDecoder, source: SourceMemory, limits: Tensor) -> ReverseTranslation:
-    """The likeliest next token again and again, without dropout and without gradients.
+def search_greedily(decoder: RecurrentDecoder, state: DecodingState, limits: Tensor) -> ReverseTranslation:
+    """Take the likeliest next token in every step, without dropout and without gradients.
 
     Args:
-        source: what `decoder` starts from.
-        limits: (S,) the largest number of steps of each sentence, at least 1, so that a sentence does not depend on
-            its neighbours.
+        state: what `decoder` starts from.
+        limits: (S,) the largest number of steps of each sentence, at least 1. It belongs to the sentence alone, so that
+            a translation does not depend on the other sentences of its batch.
 
     Returns:
-        T is the number of steps of the longest search. Tokens after a sentence's end are `pad`.
+        T is the number of steps of the longest search.
     """
     eos, pad = decoder.dictionary.eos(), decoder.dictionary.pad()
-    incremental_state: dict = {}
-    tokens = limits.new_full((len(limits), 1), eos)
+    token = limits.new_full((len(limits), 1), eos)
     ended = torch.zeros_like(limits, dtype=torch.bool)
-    states, masks = [], []
+    tokens, states, masks = [token], [], []
     for step in range(1, int(limits.max()) + 1):
-        known = decoder.run(tokens, source, incremental_state)
+        known, state = decoder.run(token, state)
         logits = decoder.output(decoder.read_out(known))[:, -1]
         logits[:, pad] = -torch.inf
-        chosen = logits.argmax(-1).masked_fill(ended, pad)
+        token = logits.argmax(-1, keepdim=True).masked_fill(ended[:, None], pad)
+        tokens.append(token)
         states.append(known.states)
         masks.append(ended)
-        tokens = torch.cat([tokens, chosen[:, None]], dim=1)
-        ended = ended | chosen.eq(eos) | limits.le(step)
+        ended = ended | token[:, 0].eq(eos) | limits.le(step)
         if bool(ended.all()):
             break
-    torch.clear_autocast_cache()  # older PyTorch would go on with weights that it has cast here, without a graph
-    padding_mask = torch.stack(masks, dim=1)
-    return ReverseTranslation(
-        tokens[:, :-1].masked_fill(padding_mask, pad), tokens[:, 1:], torch.cat(states, dim=1), padding_mask
-    )
+    torch.clear_autocast_cache()  # older PyTorch would keep weights that were cast here, without a graph
+    found, padding_mask = torch.cat(tokens, dim=1), torch.stack(masks, dim=1)
+    inputs = found[:, :-1].masked_fill(padding_mask, pad)
+    return ReverseTranslation(inputs, found[:, 1:], torch.cat(states, dim=1), padding_mask)
 
 
 @torch.no_grad()
-def search_with_beam(
-    model: FairseqEncoderDecoderModel, src_tokens: Tensor, limits: Tensor, beam: int
-) -> ReverseTranslation:
-    """The translation of the highest log-probability that fairseq's beam search finds, without dropout.
+def search_with_beam(model: FairseqEncoderDecoderModel, src_tokens: Tensor, limits: Tensor, beam: int) -> Tensor:
+    """The translations of the highest log-probability that fairseq's beam search finds, without dropout.
 
-    Sentences of one limit are searched together, so that a sentence does not depend on its neighbours. The last token
-    that a limit allows is the end.
+    Sentences of one limit are searched together, so that a translation does not depend on the other sentences of its
+    batch. The last token that a limit allows is the end symbol.
 
     Args:
-        model: a recurrent model, in evaluation mode.
+        model: in evaluation mode.
         src_tokens: (S, n), padding on either side.
         limits: (S,) the largest number of tokens of each translation, at least 1.
+
+    Returns:
+        (S, T) tokens, the end symbol last, padding on the right.
     """
     dictionary = model.decoder.dictionary
-    eos, pad = dictionary.eos(), dictionary.pad()
     best: dict[int, Tensor] = {}
     for limit in limits.unique().tolist():
         rows = limits.eq(limit).nonzero().squeeze(1)
@@ -83,9 +84,12 @@ def search_with_beam(
         source = {"src_tokens": src_tokens[rows], "src_lengths": None}
         hypotheses = generator.generate([model], {"net_input": source})
         best |= {row: beams[0]["tokens"] for row, beams in zip(rows.tolist(), hypotheses, strict=True)}
-    outputs = pad_sequence([best[row] for row in range(len(src_tokens))], batch_first=True, padding_value=pad)
-    padding_mask = outputs.eq(pad)
-    inputs = outputs.roll(1, dims=1).masked_fill(padding_mask, pad)
+    found = [best[row] for row in range(len(src_tokens))]
+    return pad_sequence(found, batch_first=True, padding_value=dictionary.pad())
+
+
+def decoder_inputs(outputs: Tensor, eos: int, pad: int) -> Tensor:
+    """The tokens (S, T) that go into the steps from which `outputs` (S, T) come."""
+    inputs = outputs.roll(1, dims=1).masked_fill(outputs.eq(pad), pad)
     inputs[:, 0] = eos
-    states = model.decoder.run(inputs, model.encoder(src_tokens)).states
-    return ReverseTranslation(inputs, outputs, states, padding_mask)
+    return inputs

@@ -21,6 +21,7 @@ from lwc_fairseq_compat import UserError
 
 from ..data.concat_dataset import ConcatPairDataset, reverse_tokens
 from ..models.interface import TranslationModel
+from ..models.reverse_context import ReverseContextModel
 from ..search.agreement import AgreementSearch
 from ..search.beam_search import QuickSequenceGenerator
 from ..search.length_penalty import (
@@ -211,10 +212,10 @@ class ConcatTranslationTask(TranslationTask):
     def _print_reverse(self, models, sample: dict) -> None:
         """The reverse translation of each sentence, in reading order, under its number if the command numbers them."""
         dictionary = self.target_dictionary
-        encoders = [model.encoder for model in models if hasattr(model.encoder, "reverse_translations")]
-        if not encoders:
+        reverse_models = [model for model in models if isinstance(model, ReverseContextModel)]
+        if not reverse_models:
             raise UserError("--print-reverse: these models have no reverse translation; it is for abd, nsc_rt, nsc_hs")
-        rows = encoders[0].reverse_translations(sample["net_input"]["src_tokens"])
+        rows = reverse_models[0].reverse_translations(sample["net_input"]["src_tokens"])
         numbers = sample["id"].tolist() if "id" in sample else [""] * len(rows)
         is_empty = self._words(sample["net_input"]["src_tokens"]).eq(0).tolist()
         for number, row, empty in zip(numbers, rows, is_empty, strict=True):

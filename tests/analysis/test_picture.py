@@ -36,7 +36,7 @@ def test_tokens_on_the_axes_and_weights_that_add_up(name):
         if others is not None:
             assert panel.columns[5:] == others
         else:
-            found = model.encoder.reverse_translations(torch.tensor([[5, 6, 7, 8, 2]]))[0]
+            found = model.reverse_translations(torch.tensor([[5, 6, 7, 8, 2]]))[0]
             assert len(panel.columns) == 5 + len(found)
 
 

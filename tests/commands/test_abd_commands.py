@@ -77,7 +77,7 @@ def test_reverse_translations_are_printed(tiny_data, abd):
     model.eval()
     for i in range(20):
         assert f"A-{i}" in lines
-        found = model.encoder.reverse_translations(task.dataset("test")[i]["source"][None])[0].flip(0)
+        found = model.reverse_translations(task.dataset("test")[i]["source"][None])[0].flip(0)
         assert lines[f"R-{i}"] == task.target_dictionary.string(found[found > 2])  # neither <s>, <pad> nor </s>
 
 

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from conftest import TINY_TRAINING, binarize, hypotheses, run
-from lwc_fairseq.models.deepatt import VARIANTS
 
 SIZES = ("--embed-dim", "12", "--hidden-dim", "16", "--init-std", "0.1")
 GENERATE = ("--user-dir", "lwc_fairseq", "--beam", "3", "--max-len-b", "12", "--cpu")
@@ -37,13 +36,13 @@ def checkpoint(separate_data, tmp_path_factory):
     return folder / "checkpoint_last.pt"
 
 
-@pytest.mark.parametrize("preset", [name for name in VARIANTS if name != "deepatt"])
+@pytest.mark.parametrize("preset", ["udeepatt", "vdeepatt", "wideatt", "deepnmt", "rnnsearch", "mheadnmt"])
 def test_each_preset_trains_resumes_and_translates(preset, separate_data, tmp_path):
     train(separate_data, tmp_path, preset, "--max-update", "2")
     resumed = train(separate_data, tmp_path, preset, "--max-update", "4")
     assert "Loaded checkpoint" in resumed.stdout + resumed.stderr
     saved = torch.load(tmp_path / "checkpoint_last.pt")
-    assert saved["cfg"]["model"]["variant"] == preset
+    assert saved["cfg"]["model"]["_name"] == preset
     assert saved["optimizer_history"][-1]["num_updates"] == 4
     assert len(hypotheses(generate(separate_data, tmp_path / "checkpoint_last.pt"))) == 20
 
@@ -134,7 +133,7 @@ def test_yaml_reaches_the_model(separate_data, tmp_path, pytestconfig):
     (tmp_path / "tiny.yaml").write_text(YAML % values)
     run("fairseq-hydra-train", "--config-dir", tmp_path, "--config-name", "tiny", cwd=tmp_path)
     saved = torch.load(tmp_path / "out" / "checkpoint_last.pt")["cfg"]["model"]
-    assert (saved["variant"], saved["attention_layers"], saved["alignment_layer"]) == ("vdeepatt", 2, -1)
+    assert (saved["_name"], saved["attention_layers"], saved["alignment_layer"]) == ("vdeepatt", 2, -1)
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_quickstart_with_another_model(quickstart, clone, short_training):
     assert done.count("done before") == 3  # corpus, BPE, binary data
     assert re.search(r"BLEU = ([\d.]+)", done)
     saved = torch.load(clone / "runs/quickstart/deepatt/seed1/checkpoint_best.pt")["cfg"]["model"]
-    assert (saved["variant"], saved["attention_layers"]) == ("deepatt", 5)
+    assert (saved["_name"], saved["attention_layers"]) == ("deepatt", 5)
 
 
 @LONG

@@ -23,7 +23,10 @@ REVERSE = pytest.mark.parametrize("reverse", ["greedy", "reference"])
 def weights(model):
     """The state dict, with the names of the reference."""
     state = model.state_dict(keep_vars=True)
-    return {name.replace("encoder.recurrent.", "encoder."): value for name, value in state.items()}
+    prefixes = ("encoder.recurrent.", "encoder."), ("decoder.backward_decoder.", "backward_decoder.")
+    for ours, theirs in prefixes:
+        state = {name.replace(ours, theirs): value for name, value in state.items()}
+    return state
 
 
 def batch(seed=0, **settings):
@@ -141,7 +144,7 @@ class TestCriterion:
         """λ = 1: all of it but its readout and output, which only choose tokens."""
         model = make_abd().train()
         make_criterion(1.0)(model, make_sample(*batch()))[0].backward()
-        for name, parameter in model.backward_decoder.named_parameters():
+        for name, parameter in model.decoder.backward_decoder.named_parameters():
             chooses = name.startswith(("readout", "output"))
             assert (parameter.grad is None or not parameter.grad.any()) == chooses, name
 
@@ -168,13 +171,18 @@ class TestCriterion:
             make_criterion()(torch.nn.Linear(1, 1), make_sample(*batch()))
 
 
+def search(model, src):
+    """The reverse translations of a batch."""
+    source = model.encoder(src)
+    return model.decoder.search(source, model.decoder.begin_backward(source))
+
+
 class TestReverseContext:
     def test_search_equals_a_loop_over_sentences(self):
         for seed in range(5):
             model = make_abd(seed=seed)
             src, _, _ = batch(seed)
-            source = model.encoder.annotate(src)
-            found = model.encoder.search(src, source)
+            found = search(model, src)
             for i, row in enumerate(src):
                 words = without_padding(row)
                 expected = greedy_reverse(weights(model), words, 2 * len(words))
@@ -183,14 +191,14 @@ class TestReverseContext:
 
     def test_length_of_the_reverse_translation(self):
         model = make_abd(max_reverse_len_a=0.5, max_reverse_len_b=2)
-        model.backward_decoder.output.bias.data[EOS] = -1e9  # it never ends by itself
-        found = model.encoder.search(None, model.encoder.annotate(batch()[0]))
+        model.decoder.backward_decoder.output.bias.data[EOS] = -1e9  # it never ends by itself
+        found = search(model, batch()[0])
         assert (~found.padding_mask).sum(1).tolist() == [int(0.5 * n + 2) for n, _ in LENGTHS]
 
     def test_dropout_does_not_choose_tokens(self):
         model = make_abd(dropout=0.5)
         src, _, _ = batch()
-        searches = [model.train(mode).encoder.reverse_translations(src) for mode in (True, False)]
+        searches = [model.train(mode).reverse_translations(src) for mode in (True, False)]
         assert torch.equal(*searches)
 
     @REVERSE
@@ -273,3 +281,21 @@ class TestConfiguration:
     def test_impossible_settings_are_refused_by_name(self, settings, message):
         with pytest.raises(ValueError, match=message):
             make_abd(**settings)
+
+
+def test_a_checkpoint_of_version_0_1_loads():
+    """There the backward decoder was the model's own part, not the decoder's."""
+    model = make_abd()
+    state = model.state_dict()
+    older = {name.replace("decoder.backward_decoder.", "backward_decoder."): value for name, value in state.items()}
+    assert older.keys() != state.keys()
+    other = make_abd(seed=1)
+    other.load_state_dict(older)
+    assert all(torch.equal(value, other.state_dict()[name]) for name, value in state.items())
+
+
+def test_plain_kernels_equal_the_kernels():
+    ours, plain = make_abd(), make_abd(plain_kernels=True)
+    plain.load_state_dict(ours.state_dict())
+    src, prev, _ = batch()
+    assert torch.allclose(ours(src, None, prev)[0], plain(src, None, prev)[0], rtol=0, atol=1e-12)

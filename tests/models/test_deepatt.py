@@ -1,4 +1,3 @@
-import copy
 from types import SimpleNamespace
 
 import pytest
@@ -6,8 +5,7 @@ import torch
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
 
 from conftest import EOS, PAD, make_deepatt, make_dictionary, random_batch
-from lwc_fairseq.models.deepatt import VARIANTS, DeepAttConfig, DeepAttModel
-from lwc_fairseq.modules import additive_attention
+from lwc_fairseq.modules.kernels import additive_reader
 from properties import (
     future_target_tokens_change_nothing_earlier,
     sentence_alone_equals_the_same_in_a_batch,
@@ -16,7 +14,8 @@ from properties import (
 from reference_deepatt import deepatt_reference
 
 LENGTHS = [(4, 3), (2, 6), (7, 1), (1, 2)]
-EACH_VARIANT = pytest.mark.parametrize("variant", list(VARIANTS))
+VARIANTS = ("deepatt", "udeepatt", "vdeepatt", "wideatt", "deepnmt", "rnnsearch", "mheadnmt")
+EACH_VARIANT = pytest.mark.parametrize("variant", VARIANTS)
 
 
 def weights(model):
@@ -46,9 +45,9 @@ class TestAgainstTheReference:
     """The float64 reference of reference_deepatt.py, written from the equations with loops."""
 
     @EACH_VARIANT
-    @pytest.mark.parametrize("largest", [additive_attention.LARGEST, 1], ids=["at once", "sentence by sentence"])
+    @pytest.mark.parametrize("largest", [additive_reader.LARGEST, 1], ids=["at once", "sentence by sentence"])
     def test_logits_and_every_attention(self, monkeypatch, variant, largest):
-        monkeypatch.setattr(additive_attention, "LARGEST", largest)
+        monkeypatch.setattr(additive_reader, "LARGEST", largest)
         model = make_deepatt(variant)
         src, prev = batch()
         logits, extra = model(src, None, prev)
@@ -106,7 +105,25 @@ class TestDecoding:
         assert stepped.beam == 5 and stepped.memories is encoder_out.memories
         fewer = model.encoder.reorder_encoder_out(stepped, torch.tensor([7, 7, 6, 5, 9, 19, 18, 17, 16, 15]))
         for ours, before in zip(fewer.memories, encoder_out.memories, strict=True):
-            assert torch.equal(ours.keys, before.keys[[1, 3]])
+            assert torch.equal(ours.states, before.states[[1, 3]])
+
+    def test_projected_memories_neither(self):
+        model = make_deepatt()
+        begun = model.decoder.begin(model.encoder(batch()[0]))
+        _, state = model.decoder.run(torch.full((20, 1), EOS), begun)
+        assert state.beam == 5 and state.memories is begun.memories
+        assert state.reorder(torch.arange(20)).memories is begun.memories
+        fewer = state.reorder(torch.tensor([7, 7, 6, 5, 9, 19, 18, 17, 16, 15]))
+        assert torch.equal(fewer.states[0], state.states[7])
+        for ours, before in zip(fewer.memories, begun.memories, strict=True):
+            assert torch.equal(ours.keys, before.keys[[1, 3]]) and torch.equal(ours.gates, before.gates[[1, 3]])
+
+    @EACH_VARIANT
+    def test_plain_kernels_equal_the_kernels(self, variant):
+        ours, plain = (make_deepatt(variant, plain_kernels=plain) for plain in (False, True))
+        plain.load_state_dict(ours.state_dict())
+        src, prev = batch()
+        assert torch.allclose(ours(src, None, prev)[0], plain(src, None, prev)[0], rtol=0, atol=1e-12)
 
     def test_a_sentence_alone_equals_the_same_in_a_batch(self):
         src, _ = random_batch([(5, 1), (1, 1), (9, 1), (3, 1)], types=40)
@@ -202,34 +219,25 @@ class TestInvariants:
             assert torch.allclose(mine.grad, its.grad.cpu(), rtol=0, atol=1e-8), name
         assert cuda.half()(src.cuda(), None, prev.cuda())[0].isfinite().all()
 
-    def test_a_copy_is_whole(self):
-        """As for the moving average of weights: the copy's encoder uses the copy's decoder."""
-        model = make_deepatt()
-        twin = copy.deepcopy(model)
-        assert twin.encoder.decoder is twin.decoder and twin.decoder is not model.decoder
-        assert twin.state_dict().keys() == {name for name, _ in model.named_parameters()}
-
 
 class TestConfiguration:
-    def build(self, types=(20, 30), **settings):
+    def build(self, types=(20, 30), variant="deepatt", **settings):
         source, target = map(make_dictionary, types)
         task = SimpleNamespace(source_dictionary=source, target_dictionary=target)
-        return DeepAttModel.build_model(DeepAttConfig(**settings), task)
+        return ARCH_MODEL_REGISTRY[variant].build_model(MODEL_DATACLASS_REGISTRY[variant](**settings), task)
 
     def test_parameters_of_rnnsearch(self):
         """85.6M are published for it with 620/1000 and 30,000 types on each side."""
         with torch.device("meta"):
-            model = self.build((30_000, 30_000), variant="rnnsearch", attention_layers=1)
+            model = self.build((30_000, 30_000), variant="rnnsearch")
         assert sum(parameter.numel() for parameter in model.parameters()) == pytest.approx(85.6e6, rel=3e-3)
 
     def test_presets(self):
-        for name, variant in VARIANTS.items():
-            assert ARCH_MODEL_REGISTRY[name].__doc__ == variant.__doc__
+        for name in VARIANTS:
             config = MODEL_DATACLASS_REGISTRY[name]()
             config.check()
-            assert config.variant == name
-            assert (config.attention_layers == 1) == (name in ("rnnsearch", "mheadnmt"))
             assert config.attention_heads == (8 if name == "mheadnmt" else 0)
+            assert getattr(config, "attention_layers", None) == (None if name in ("rnnsearch", "mheadnmt") else 5)
 
     def test_initial_weights(self):
         """Section 4.2: N(0, 0.01²), recurrent matrices orthogonal."""
@@ -265,11 +273,9 @@ class TestConfiguration:
         [
             ({"attention_layers": 0}, "--attention-layers 0: must be at least 1"),
             ({"hidden_dim": -1}, "--hidden-dim -1: must be at least 1"),
-            ({"variant": "deepat"}, "--variant deepat: choose one of deepatt, udeepatt, .*, rnnsearch, mheadnmt"),
             ({"attention_heads": 7}, "--hidden-dim 1000 is not divisible by --attention-heads 7: choose"),
             ({"attention_heads": -1}, "--attention-heads -1: must be at least 1, or 0 for additive attention"),
-            ({"variant": "mheadnmt", "attention_layers": 1}, "--attention-heads 0: mheadnmt needs at least 1"),
-            ({"variant": "rnnsearch", "attention_layers": 3}, "--attention-layers 3: rnnsearch has one"),
+            ({"variant": "mheadnmt", "attention_heads": 0}, "--attention-heads 0: mheadnmt needs at least 1"),
             ({"alignment_layer": 5}, "--alignment-layer 5: deepatt with --attention-layers 5 has 5, .* from -5 to 4"),
             ({"variant": "wideatt", "alignment_layer": 1}, "--alignment-layer 1: wideatt .* has 1, .* from -1 to 0"),
             ({"init_std": 0.0}, "--init-std 0.0: must be above 0"),

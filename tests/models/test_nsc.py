@@ -6,17 +6,17 @@ import pytest
 import torch
 
 from conftest import EOS, PAD, make_dictionary, make_model, random_batch
-from lwc_fairseq.models.nsc import NSCConfig, NSCModel
+from lwc_fairseq.models.nsc import NSCConfig, NSCHSModel, NSCRTModel
 from properties import generated_scores_are_those_of_teacher_forcing, steps_equal_the_full_pass
 from reference_nsc import best_translation, states_model, words_model
 
 LENGTHS = [(4, 3), (2, 6), (7, 1), (1, 2)]
-PRESETS = pytest.mark.parametrize("read_states", [False, True], ids=["nsc_rt", "nsc_hs"])
+EACH_MODEL = pytest.mark.parametrize("kind", [NSCRTModel, NSCHSModel], ids=["nsc_rt", "nsc_hs"])
 
 
-def make_nsc(types=(15, 17), **settings):
+def make_nsc(kind=NSCRTModel, types=(15, 17), seed=0, **settings):
     config = NSCConfig(**{"embed_dim": 6, "hidden_dim": 8, "dropout": 0.0, "reverse_beam": 1, **settings})
-    model = make_model(NSCModel, config, *map(make_dictionary, types), torch.float64, 0)
+    model = make_model(kind, config, *map(make_dictionary, types), torch.float64, seed)
     model.pretrained.forget()
     return model
 
@@ -24,24 +24,27 @@ def make_nsc(types=(15, 17), **settings):
 def weights(model):
     """The state dict, with the names of the reference."""
     state = model.state_dict(keep_vars=True)
-    return {name.replace("encoder.recurrent.", "encoder."): value for name, value in state.items()}
+    prefixes = ("encoder.reverse_model.", "reverse_model."), ("encoder.recurrent.", "encoder.")
+    for ours, theirs in prefixes:
+        state = {name.replace(ours, theirs): value for name, value in state.items()}
+    return state
 
 
 def without_padding(row):
     return row[row.ne(PAD)].tolist()
 
 
-@PRESETS
+@EACH_MODEL
 @pytest.mark.parametrize("beam", [1, 3])
-def test_equals_the_reference(read_states, beam):
+def test_equals_the_reference(kind, beam):
     """Logits, and the weights of both attentions, given the reverse translation."""
-    model = make_nsc(read_states=read_states, reverse_beam=beam)
+    model = make_nsc(kind, reverse_beam=beam)
     src, prev = random_batch(LENGTHS, types=15)
     logits, extra = model(src, None, prev)
-    reverse = model.encoder.reverse_translations(src)
+    reverse = model.reverse_translations(src)
     for i, row in enumerate(src):
         source, words, given = map(without_padding, (row, reverse[i], prev[i]))
-        run = states_model if read_states else words_model
+        run = states_model if kind is NSCHSModel else words_model
         expected, (to_source, to_reverse) = run(weights(model), source, words, given)
         assert torch.allclose(logits[i, : len(given)], expected, rtol=0, atol=1e-11)
         ours = extra["attentions"][0][i, : len(given)][:, row.ne(PAD)]
@@ -55,40 +58,37 @@ def test_the_best_reverse_translation_is_found():
     """Of all that have one word, for which a beam of the size of the vocabulary has room; greedy search misses some."""
     model = make_nsc(types=(15, 9), reverse_beam=8, max_reverse_len_a=0, max_reverse_len_b=2)
     src, _ = random_batch(LENGTHS, types=15)
-    found = [without_padding(row) for row in model.encoder.reverse_translations(src)]
+    found = [without_padding(row) for row in model.reverse_translations(src)]
     expected = [best_translation(weights(model), without_padding(row), limit=2) for row in src]
     assert found == expected
-    model.encoder.beam = 1
-    assert found != [without_padding(row) for row in model.encoder.reverse_translations(src)]
+    model.encoder.cfg.reverse_beam = 1
+    assert found != [without_padding(row) for row in model.reverse_translations(src)]
 
 
 def test_the_search_does_not_depend_on_the_neighbours():
     model = make_nsc(reverse_beam=4)
-    model.reverse_model.decoder.output.bias.data[EOS] = -3  # long translations, some of them up to the limit
+    model.encoder.reverse_model.decoder.output.bias.data[EOS] = -3  # long translations, some of them up to the limit
     src, _ = random_batch(LENGTHS, types=15)
-    together = model.encoder.search(src, model.encoder.annotate(src))
-    assert any(len(without_padding(row)) == 2 * n for row, (n, _) in zip(together.outputs, LENGTHS, strict=True))
+    together = model.reverse_translations(src)
+    assert any(len(without_padding(row)) == 2 * n for row, (n, _) in zip(together, LENGTHS, strict=True))
     for i, row in enumerate(src):
-        row = row[row.ne(PAD)][None]
-        alone = model.encoder.search(row, model.encoder.annotate(row))
-        assert without_padding(together.outputs[i]) == without_padding(alone.outputs[0])
-        length = alone.states.size(1)
-        assert torch.allclose(together.states[i, :length], alone.states[0], rtol=0, atol=1e-12)
+        (alone,) = model.reverse_translations(row[row.ne(PAD)][None])
+        assert without_padding(together[i]) == without_padding(alone)
 
 
-@PRESETS
-def test_the_first_model_stays_as_it_is(read_states):
-    model = make_nsc(read_states=read_states).train()
+@EACH_MODEL
+def test_the_first_model_stays_as_it_is(kind):
+    model = make_nsc(kind).train()
     src, prev = random_batch(LENGTHS, types=15)
     model(src, None, prev)[0].sum().backward()
-    first = {id(parameter) for parameter in model.reverse_model.parameters()}
+    first = {id(parameter) for parameter in model.encoder.reverse_model.parameters()}
     for name, parameter in model.named_parameters():
         assert (parameter.grad is None) == (id(parameter) in first), name
 
 
 def test_training_without_the_first_model():
     config = NSCConfig(embed_dim=6, hidden_dim=8)
-    model = make_model(NSCModel, config, make_dictionary(15), make_dictionary(17), torch.float64, 0)
+    model = make_model(NSCRTModel, config, make_dictionary(15), make_dictionary(17), torch.float64, 0)
     src, prev = random_batch(LENGTHS, types=15)
     with pytest.raises(ValueError, match="--reverse-model is missing: give the checkpoint of a trained"):
         model(src, None, prev)
@@ -96,32 +96,42 @@ def test_training_without_the_first_model():
     model(src, None, prev)
 
 
-@PRESETS
+@EACH_MODEL
 class TestDecoding:
-    def test_step_by_step_with_reordering_equals_the_full_pass(self, read_states):
+    def test_step_by_step_with_reordering_equals_the_full_pass(self, kind):
         def check(logits, extra, full_extra, sources):
             assert torch.allclose(extra["attn"][0][:, -1], full_extra["attn"][0][:, -1], rtol=0, atol=1e-12)
 
         src, _ = random_batch(LENGTHS, types=15)
-        steps_equal_the_full_pass(make_nsc(read_states=read_states), src, steps=8, check=check)
+        steps_equal_the_full_pass(make_nsc(kind), src, steps=8, check=check)
 
-    def test_generated_scores_are_those_of_teacher_forcing(self, read_states):
+    def test_generated_scores_are_those_of_teacher_forcing(self, kind):
         src, _ = random_batch([(5, 1), (9, 1)], types=40)
-        model = make_nsc(types=(40, 40), read_states=read_states, reverse_beam=3)
+        model = make_nsc(kind, types=(40, 40), reverse_beam=3)
         generated_scores_are_those_of_teacher_forcing(model, src, types=40)
 
 
 class TestConfiguration:
-    @pytest.mark.parametrize(("read_states", "published"), [(False, 120.0e6), (True, 130.0e6)], ids=["rt", "hs"])
-    def test_parameters(self, read_states, published):
+    @pytest.mark.parametrize(("kind", "published"), [(NSCRTModel, 120.0e6), (NSCHSModel, 130.0e6)], ids=["rt", "hs"])
+    def test_parameters(self, kind, published):
         """With 620/1000 and 30,000 types on each side; of `nsc_rt` those that are trained."""
         dictionaries = [make_dictionary(30_000) for _ in range(2)]
         task = SimpleNamespace(source_dictionary=dictionaries[0], target_dictionary=dictionaries[1])
         with torch.device("meta"):
-            model = NSCModel.build_model(NSCConfig(read_states=read_states), task)
-        counted = [parameter for parameter in model.parameters() if read_states or parameter.requires_grad]
+            model = kind.build_model(NSCConfig(), task)
+        counted = [parameter for parameter in model.parameters() if kind is NSCHSModel or parameter.requires_grad]
         assert sum(parameter.numel() for parameter in counted) == pytest.approx(published, rel=4e-4)
 
     def test_a_beam_of_none(self):
         with pytest.raises(ValueError, match="--reverse-beam 0: must be at least 1"):
             make_nsc(reverse_beam=0)
+
+
+@EACH_MODEL
+def test_a_checkpoint_of_version_0_1_loads(kind):
+    """There the first model was the second one's own part, not its encoder's."""
+    state = make_nsc(kind).state_dict()
+    older = {name.replace("encoder.reverse_model.", "reverse_model."): value for name, value in state.items()}
+    other = make_nsc(kind, seed=1)
+    other.load_state_dict(older)
+    assert all(torch.equal(value, other.state_dict()[name]) for name, value in state.items())

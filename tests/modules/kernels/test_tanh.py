@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from lwc_fairseq.modules.activation import tanh_
+from lwc_fairseq.modules.kernels.tanh import tanh_
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,148 @@
+"""What the recurrent models share: settings, an encoder of words, and a model whose decoder attends to its layers.
+
+Letters: B sentences, n source and m target tokens, E width of embeddings, d of states, D of a memory, V types. True in
+a padding mask means padding.
+"""
+
+from dataclasses import dataclass, field
+
+from fairseq.dataclass import FairseqDataclass
+from fairseq.models import FairseqEncoder
+from torch import Tensor, nn
+
+from lwc_fairseq_compat import UserError
+
+from ..modules.attention_memory import Memory
+from ..modules.initialization import initialize_recurrent
+from ..modules.output_features import OutputFeatures
+from ..modules.recurrent_decoder import RecurrentDecoder
+from ..modules.recurrent_encoder import SourceOrder
+from ..modules.source_memory import SourceMemory
+from .interface import DecoderAttention, TranslationModel
+
+
+@dataclass
+class RecurrentConfig(FairseqDataclass):
+    """The papers' sizes."""
+
+    embed_dim: int = field(default=620, metadata={"help": "width of word embeddings and of the readout"})
+    hidden_dim: int = field(default=1000, metadata={"help": "width of recurrent states and of attention, d"})
+    dropout: float = field(default=0.2, metadata={"help": "dropout of the readout, before the softmax"})
+    init_std: float = field(
+        default=0.01,
+        metadata={
+            "help": "standard deviation of the initial weights, except for the recurrent ones, which are orthogonal. "
+            "The default suits the papers' widths. Narrow models learn little with it: use 0.1 for a width of 128"
+        },
+    )
+    plain_kernels: bool = field(
+        default=False,
+        metadata={"help": "run the equations with autograd instead of the kernels, which compute the same faster"},
+    )
+
+    def check(self) -> None:
+        """Raises UserError naming the invalid setting."""
+        for name in ("embed_dim", "hidden_dim"):
+            if getattr(self, name) < 1:
+                raise UserError(f"--{name.replace('_', '-')} {getattr(self, name)}: must be at least 1")
+        if not 0 <= self.dropout < 1:
+            raise UserError(f"--dropout {self.dropout}: must be in [0, 1)")
+        if not self.init_std > 0:  # also true of NaN
+            raise UserError(f"--init-std {self.init_std}: must be above 0")
+
+
+@dataclass
+class AttentionalConfig(RecurrentConfig):
+    """Settings of models whose decoder attends to encoder layers."""
+
+    attention_heads: int = field(
+        default=0, metadata={"help": "heads of scaled dot-product attention, a divisor of --hidden-dim; 0 is additive"}
+    )
+    share_all_embeddings: bool = field(
+        default=False,
+        metadata={"help": "one table for source, target and output; needs a joined dictionary"},
+    )
+
+    def check(self) -> None:
+        """Raises UserError naming the invalid setting."""
+        super().check()
+        if self.attention_heads < 0:
+            raise UserError(
+                f"--attention-heads {self.attention_heads}: must be at least 1, or 0 for additive attention"
+            )
+        if self.attention_heads and self.hidden_dim % self.attention_heads:
+            raise UserError(
+                f"--hidden-dim {self.hidden_dim} is not divisible by --attention-heads {self.attention_heads}: "
+                "choose a number of heads that divides it"
+            )
+
+
+def word_embedding(dictionary, embed_dim: int) -> nn.Embedding:
+    """A table of embeddings for the types of a dictionary."""
+    return nn.Embedding(len(dictionary), embed_dim, dictionary.pad())
+
+
+class RecurrentEncoder(FairseqEncoder):
+    """Word embeddings and recurrent layers.
+
+    Args:
+        dictionary: of the source.
+        embedding: of the source words, of width E.
+        recurrent: a module of :mod:`~lwc_fairseq.modules.recurrent_encoder`, from embeddings (n, B, E) to the states of
+            its layers, (n, B, d) each, and a final state (B, d).
+    """
+
+    def __init__(self, dictionary, embedding: nn.Embedding, recurrent: nn.Module):
+        super().__init__(dictionary)
+        self.embedding = embedding
+        self.recurrent = recurrent
+
+    def memories(self, layers: list[Tensor]) -> list[Tensor]:
+        """What the decoder's attentions read, of the layers' states (B, n, d)."""
+        return layers
+
+    def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None, **unused) -> SourceMemory:
+        """Source tokens (B, n), padded on either side."""
+        order = SourceOrder(src_tokens, self.dictionary.pad())
+        layers, final_state = self.recurrent(self.embedding(order.tokens.T), order)
+        batch_major = [layer.transpose(0, 1).contiguous() for layer in layers]  # (B, n, d), as attention wants it
+        memories = [Memory(states, order.padding_mask, order.columns) for states in self.memories(batch_major)]
+        return SourceMemory(tuple(memories), final_state)
+
+    def reorder_encoder_out(self, encoder_out: SourceMemory, new_order: Tensor) -> SourceMemory:
+        return encoder_out.reorder(new_order)
+
+
+class AttentionalModel(TranslationModel):
+    """A recurrent encoder, and a recurrent decoder that attends to it."""
+
+    def forward(
+        self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, features_only: bool = False
+    ) -> tuple[Tensor, dict] | OutputFeatures:
+        """Teacher forcing: logits (B, m, V) for the next token after each of prev_output_tokens (B, m)."""
+        return self.decoder(prev_output_tokens, self.encoder(src_tokens, src_lengths), features_only=features_only)
+
+    def attention(self, src_tokens: Tensor, prev_output_tokens: Tensor) -> DecoderAttention:
+        """Averaged over several heads."""
+        _, extra = self.decoder(prev_output_tokens, self.encoder(src_tokens))
+        return DecoderAttention([weights[:, None] for weights in extra["attentions"]])
+
+    @classmethod
+    def assemble(cls, cfg: AttentionalConfig, encoder: RecurrentEncoder, decoder: RecurrentDecoder):
+        """The model with shared embeddings where the configuration asks for them, and initial weights.
+
+        Raises:
+            UserError: shared embeddings with two dictionaries.
+        """
+        if cfg.share_all_embeddings:
+            source, target = encoder.dictionary, decoder.dictionary
+            if source != target:
+                raise UserError(
+                    f"--share-all-embeddings needs one dictionary, but there are two ({len(source)} and {len(target)} "
+                    "types): run fairseq-preprocess with --joined-dictionary, or leave the flag out"
+                )
+            encoder.embedding = decoder.embedding
+            decoder.output.weight = decoder.embedding.weight
+        model = cls(encoder, decoder)
+        initialize_recurrent(model, cfg.init_std)
+        return model

@@ -1,0 +1,80 @@
+"""What models share whose decoder reads a reverse translation: one of the whole sentence, from right to left.
+
+Letters: S sentences, n source tokens, m target tokens, T steps of the reverse translation, D width of what the decoder
+reads of it. True in a padding mask means padding.
+"""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from lwc_fairseq_compat import UserError
+
+from ..modules.attention_memory import Memory
+from .interface import DecoderAttention, TranslationModel
+from .pretrained import Pretrained
+from .recurrent import RecurrentConfig
+
+
+@dataclass
+class ReverseContextConfig(RecurrentConfig):
+    """The papers' sizes."""
+
+    dropout: float = field(default=0.3, metadata={"help": "dropout of the readouts, before the softmax"})
+    max_reverse_len_a: float = field(
+        default=2.0, metadata={"help": "the reverse translation ends after a · n + b tokens, n being the source's"}
+    )
+    max_reverse_len_b: int = field(default=0, metadata={"help": "b of the same"})
+
+    def check(self) -> None:
+        """Raises UserError naming the invalid setting."""
+        super().check()
+        if self.max_reverse_len_a < 0 or self.max_reverse_len_b < 0:
+            raise UserError(
+                f"--max-reverse-len-a {self.max_reverse_len_a} --max-reverse-len-b {self.max_reverse_len_b}: "
+                "must not be negative"
+            )
+
+    def reverse_limits(self, source: Memory) -> Tensor:
+        """The largest number of tokens of each reverse translation, (S,), at least 1."""
+        lengths = (~source.padding_mask).sum(1)
+        return (self.max_reverse_len_a * lengths + self.max_reverse_len_b).long().clamp(min=1)
+
+
+def reverse_memory(states: Tensor, padding_mask: Tensor) -> Memory:
+    """A reverse translation (S, T, D) as a memory; its padding (S, T) is on the right."""
+    steps = torch.arange(padding_mask.size(1), device=padding_mask.device)
+    return Memory(states, padding_mask, steps.expand_as(padding_mask))
+
+
+class ReverseContextModel(TranslationModel):
+    """A model whose decoder reads the source and a reverse translation.
+
+    It may start from the checkpoint of another model, until it has a checkpoint of its own.
+    """
+
+    pretrained: Pretrained
+    renamed: dict[str, str] = {}
+    """Prefixes of parameters in checkpoints of version 0.1, and today's."""
+
+    def reverse_translations(self, src_tokens: Tensor) -> Tensor:
+        """The reverse translations from right to left, (S, T), padding on the right."""
+        raise NotImplementedError
+
+    def attention(self, src_tokens: Tensor, prev_output_tokens: Tensor) -> DecoderAttention:
+        _, extra = self.decoder(prev_output_tokens, self.encoder(src_tokens))
+        source, reverse = (weights[:, None] for weights in extra["attentions"])
+        return DecoderAttention([source], reverse=[reverse])
+
+    def load_state_dict(self, *args, **kwargs):
+        self.pretrained.forget()
+        return super().load_state_dict(*args, **kwargs)
+
+    def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
+        """fairseq's hook for older checkpoints."""
+        for key in list(state_dict):
+            for old, new in self.renamed.items():
+                if key.startswith(old):
+                    state_dict[new + key.removeprefix(old)] = state_dict.pop(key)
+        super().upgrade_state_dict_named(state_dict, name)

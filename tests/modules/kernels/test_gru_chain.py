@@ -1,0 +1,78 @@
+"""The kernels against the plain equations, whose gradients autograd finds."""
+
+import pytest
+import torch
+
+from lwc_fairseq.modules.attention_memory import Memory
+from lwc_fairseq.modules.conditional_gru import ConditionalGRU
+from lwc_fairseq.modules.gru import GRULayer
+from lwc_fairseq.modules.kernels import additive_reader
+
+DIM = 4
+COLUMNS = torch.arange(3).expand(2, 3)
+PADDING = torch.tensor([[False, False, False], [False, True, True]])
+
+
+def twins(make):
+    """The plain module and that with the kernel, in double precision, with the same weights."""
+    plain, kernel = (make(plain).double() for plain in (True, False))
+    for i, parameter in enumerate(plain.parameters()):
+        torch.nn.init.normal_(parameter, std=0.5, generator=torch.Generator().manual_seed(i))
+    kernel.load_state_dict(plain.state_dict())
+    return plain, kernel
+
+
+def random(*shape, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, dtype=torch.float64, generator=generator).requires_grad_()
+
+
+def assert_alike(run, plain, kernel, *inputs):
+    """All results, and the gradients of a random combination of them for all inputs and weights."""
+    gradients = []
+    results = [run(module, *inputs) for module in (plain, kernel)]
+    for module, found in zip((plain, kernel), results, strict=True):
+        loss = sum((result * random(*result.shape, seed=7)).sum() for result in found)
+        gradients.append(torch.autograd.grad(loss, [*inputs, *module.parameters()]))
+    for one, other in (*zip(*results, strict=True), *zip(*gradients, strict=True)):
+        assert one.abs().sum() > 0
+        assert torch.allclose(one, other, rtol=0, atol=1e-11)
+
+
+def test_layer():
+    plain, kernel = twins(lambda plain: GRULayer([3, 2], DIM, plain))
+    assert_alike(lambda m, x, y: [m([x, y])], plain, kernel, random(4, 2, 3), random(4, 2, 2, seed=1))
+
+
+@pytest.mark.parametrize("largest", [additive_reader.LARGEST, 1], ids=["at once", "sentence by sentence"])
+@pytest.mark.parametrize("beam", [1, 3])
+@pytest.mark.parametrize("groups", [[[5], [2]], [[5, 2]], []], ids=["one after the other", "side by side", "none"])
+def test_conditional_gru(groups, beam, largest, monkeypatch):
+    """States, contexts and attention weights, through memories of different width, with padding."""
+    monkeypatch.setattr(additive_reader, "LARGEST", largest)
+    plain, kernel = twins(lambda plain: ConditionalGRU(3, DIM, groups, plain=plain))
+    memories = [random(2, 3, width, seed=width) for group in groups for width in group]
+
+    def run(module, x, state, *memories):
+        projected = module.project([Memory(memory, PADDING, COLUMNS) for memory in memories])
+        states, contexts, weights = module(x, state, projected)
+        return states, *contexts, *weights
+
+    assert_alike(run, plain, kernel, random(3, 2 * beam, 3), random(2 * beam, DIM, seed=1), *memories)
+
+
+def test_a_weight_changed_between_forward_and_backward_is_noticed():
+    layer = GRULayer([3], DIM).double()
+    states = layer([random(4, 2, 3)])
+    with torch.no_grad():
+        layer.cells[0].recurrent.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        states.sum().backward()
+
+
+def test_the_graph_is_run_twice_for_two_losses():
+    """A backward pass leaves nothing for the next."""
+    layer, x = GRULayer([3], DIM).double(), random(4, 2, 3)
+    states = layer([x])
+    first, again = (torch.autograd.grad(states.sum(), x, retain_graph=True)[0] for _ in range(2))
+    assert torch.equal(first, again)
