@@ -15,38 +15,38 @@ from torch.utils import data
 
 from .hooks import mends
 
-SAME_ORDER_S = 1.0
+SAME_REQUEST_S = 1.0
 """A second signal within this time belongs to the first: a scheduler signals every process of a job, and the process
 that started the others passes its own signal on."""
 
 
 class Termination:
-    """Remembers that this process was told to end. A second order ends the process at once."""
+    """Remembers that this process was told to end. A second request ends the process at once."""
 
     def __init__(self):
-        self.ordered_at = None  # in seconds of the monotonic clock
+        self.requested_at = None  # in seconds of the monotonic clock
 
     def listen(self):
         """Handle SIGTERM from now on, unless the program handles it in its own way."""
         is_main_thread = threading.current_thread() is threading.main_thread()
         if is_main_thread and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, self._remember)
+            signal.signal(signal.SIGTERM, self._request)
 
-    def _remember(self, number, frame):
+    def _request(self, number, frame):
         now = time.monotonic()
-        if self.ordered_at is None:
-            self.ordered_at = now
-        if now - self.ordered_at > SAME_ORDER_S:
+        if self.requested_at is None:
+            self.requested_at = now
+        elif now - self.requested_at > SAME_REQUEST_S:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
 
-    def is_ordered(self):
+    def is_requested(self):
         """Whether any process of the job was told to end. All processes call this after the same update."""
-        ordered = self.ordered_at is not None
+        requested = self.requested_at is not None
         if not torch.distributed.is_initialized():
-            return ordered
+            return requested
         device = "cuda" if torch.distributed.get_backend() == "nccl" else "cpu"
-        anywhere = torch.tensor(int(ordered), device=device)
+        anywhere = torch.tensor(int(requested), device=device)
         torch.distributed.all_reduce(anywhere, op=torch.distributed.ReduceOp.MAX)
         return bool(anywhere)
 
@@ -85,7 +85,7 @@ def save_when_terminated(train_step):
     @functools.wraps(train_step)
     def train_step_and_end(self, *args, **kwargs):
         logging_output = train_step(self, *args, **kwargs)
-        if termination.is_ordered() and not fairseq_saves_now(self):
+        if termination.is_requested() and not fairseq_saves_now(self):
             checkpoint_utils.save_checkpoint(self.cfg.checkpoint, self, self._train_iterator, None)
             if torch.distributed.is_initialized():
                 torch.distributed.barrier()  # the launcher ends all processes as soon as one of them exits
@@ -143,12 +143,12 @@ class LoaderOfLastingWorkers(data.DataLoader):
 def end_when_the_parent_says(_):
     """Start a thread in a data worker, where SIGTERM is blocked, that obeys the signal only if the parent sent it."""
 
-    def heed_parent():
+    def obey_parent():
         while signal.sigwaitinfo({signal.SIGTERM}).si_pid != os.getppid():
             pass
         os._exit(0)
 
-    threading.Thread(target=heed_parent, daemon=True).start()
+    threading.Thread(target=obey_parent, daemon=True).start()
 
 
 @mends("fairseq.distributed.utils", "call_main")
