@@ -6,10 +6,9 @@ setup(
     description="Neural machine translation models from papers, for fairseq on current Python and PyTorch",
     license="MIT",
     python_requires=">=3.11",
-    packages=find_packages(include=["lwc_fairseq", "lwc_fairseq.*"]),
-    py_modules=["lwc_fairseq_compat"],
-    # fairseq 0.12.2 itself cannot stand here: its own requirements no longer install. It goes in without them
-    # (pip install --no-deps fairseq==0.12.2), and what it needs for text is listed below.
+    packages=find_packages(include=["lwc_fairseq", "lwc_fairseq.*", "lwc_fairseq_compat"]),
+    # fairseq 0.12.2 is not listed, because its own requirements no longer install. Install it without them
+    # (pip install --no-deps fairseq==0.12.2); what it needs for text is listed below.
     install_requires=[
         "torch>=2.6",
         "numpy>=2",
@@ -27,7 +26,7 @@ setup(
     ],
     extras_require={"test": ["pytest>=8", "pytest-xdist", "ruff", "hypothesis", "tensorboardX"]},
     entry_points={
-        "torch.backends": ["lwc_fairseq = lwc_fairseq_compat:activate"],
-        "console_scripts": ["lwc-fairseq = lwc_fairseq_compat:run_lwc_fairseq"],
+        "torch.backends": ["lwc_fairseq_compat = lwc_fairseq_compat:activate"],
+        "console_scripts": ["lwc-fairseq = lwc_fairseq.cli:main"],
     },
 )

@@ -69,7 +69,7 @@ echo "  PyTorch and the other requirements"
 pip_install -c constraints.txt --config-settings editable_mode=compat -e '.[test]'
 echo "  fairseq $fairseq, compiled here"
 pip_install -c constraints.txt --no-deps "fairseq==$fairseq"
-.venv/bin/python -c 'import lwc_fairseq' >> "$log" 2>&1 || {
+.venv/bin/python -c 'import lwc_fairseq.models.lwc_transformer' >> "$log" 2>&1 || {
   tail -n 20 "$log" >&2
   missing "lwc_fairseq does not import; the last lines are above" "remove .venv and run this again"
 }

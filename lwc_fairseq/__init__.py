@@ -6,21 +6,25 @@ relatives, asynchronous bidirectional decoding.
 
 import lwc_fairseq_compat
 
+from .installation import how_to_install
+
+__version__ = "0.1.0"
+
 lwc_fairseq_compat.activate()
 
 try:
-    import fairseq  # noqa: F401
+    from .criterions import bidirectional_cross_entropy, chunked_cross_entropy  # noqa: F401
+    from .hub import load
+    from .models import abd, deepatt, lwc_transformer, nsc, rnnsearch, transformer  # noqa: F401
+    from .optim import fused_adam, rmsprop  # noqa: F401
+    from .tasks import concat_translation  # noqa: F401
 except ModuleNotFoundError as error:
-    if error.name != "fairseq":
+    if str(error.name).partition(".")[0] == __name__:
         raise
-    raise ModuleNotFoundError(
-        "lwc_fairseq needs fairseq 0.12.2; install it with: pip install --no-deps fairseq==0.12.2", name="fairseq"
-    ) from None
+    # `lwc-fairseq doctor` has to work where PyTorch, fairseq or another requirement is missing. Nothing else works
+    # there: importing a model raises the same error again.
+    missing = error
 
-from .criterions import bidirectional_cross_entropy, chunked_cross_entropy  # noqa: E402, F401
-from .hub import load  # noqa: E402, F401
-from .models import abd, deepatt, lwc_transformer, nsc, rnnsearch, transformer  # noqa: E402, F401
-from .optim import fused_adam, rmsprop  # noqa: E402, F401
-from .tasks import concat_translation  # noqa: E402, F401
-
-__version__ = "0.1.0"
+    def load(*args, **kwargs):
+        """Raises ModuleNotFoundError, whose message says what to install."""
+        raise ModuleNotFoundError(how_to_install(missing), name=missing.name)

@@ -16,7 +16,9 @@ from omegaconf import OmegaConf
 
 import lwc_fairseq_compat
 from conftest import LONG, ROOT, TINY_TRAINING, hypotheses, run
+from environments import environment_without, packages_of
 from lwc_fairseq_compat import UserError
+from lwc_fairseq_compat.stack import FUSED_KERNEL_WEIGHTS
 
 SIZES = {"embed-dim": 16, "ffn-embed-dim": 32, "attention-heads": 2, "layers": 2}
 STOCK = {
@@ -76,7 +78,7 @@ def test_stock_transformer_has_no_dead_weights_and_loads_checkpoints_that_have()
     layer = TransformerEncoderLayerBase(TransformerConfig())
     state = layer.state_dict()
     assert "fc1.weight" in state and "fc1_weight" not in state and "in_proj_weight" not in state
-    old = {**state, **{name: torch.zeros(1) for name in lwc_fairseq_compat._FUSED_KERNEL_WEIGHTS}}
+    old = {**state, **{name: torch.zeros(1) for name in FUSED_KERNEL_WEIGHTS}}
     assert layer.load_state_dict(old).missing_keys == []
 
 
@@ -102,15 +104,69 @@ def test_other_dataclasses_stay_as_they_are():
             field: Mutable = Mutable()  # noqa: RUF009
 
 
-def test_a_program_without_fairseq_pays_for_one_small_module():
-    """Not timed: what is imported decides. The compat module pulls in nothing that torch has not already."""
-    code = (
-        "import sys, torch; before = set(sys.modules); sys.modules.pop('lwc_fairseq_compat');"
-        "sys.meta_path[:] = [f for f in sys.meta_path if 'Fairseq' not in type(f).__name__];"
-        "import lwc_fairseq_compat; lwc_fairseq_compat.activate(); print(sorted(set(sys.modules) - before))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+IMPORTED_AGAIN = """
+import sys
+import torch
+import importlib.util
+
+sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__module__ != "lwc_fairseq_compat.hooks"]
+for name in [name for name in sys.modules if name.startswith("lwc_fairseq_compat")]:
+    del sys.modules[name]
+before = set(sys.modules)
+import lwc_fairseq_compat
+lwc_fairseq_compat.activate()
+importlib.util.find_spec("fairseq")
+print(*sorted(set(sys.modules) - before))
+"""
+
+
+def test_a_program_without_fairseq_pays_for_three_small_files():
+    """What is imported decides, so nothing is timed. Only looking for fairseq imports nothing more."""
+    done = subprocess.run([sys.executable, "-c", IMPORTED_AGAIN], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["lwc_fairseq_compat", "lwc_fairseq_compat.errors", "lwc_fairseq_compat.hooks"]
+
+
+PATCHES_OF_ONE_FUNCTION = """
+import lwc_fairseq_compat.termination  # out of turn
+import fairseq.trainer
+
+function, files = fairseq.trainer.Trainer.train_step, []
+while function:
+    files.append(function.__code__.co_filename.rpartition("/")[2])
+    function = getattr(function, "__wrapped__", None)
+print(*files)
+"""
+
+
+def test_patches_of_one_function_are_applied_in_the_order_of_the_files():
+    done = subprocess.run([sys.executable, "-c", PATCHES_OF_ONE_FUNCTION], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["termination.py", "data.py", "contextlib.py", "trainer.py"]
+
+
+@pytest.fixture(scope="module")
+def compat_alone(tmp_path_factory):
+    """An environment in which lwc_fairseq_compat is installed, and lwc_fairseq is not."""
+    folder = tmp_path_factory.mktemp("alone")
+    environment = environment_without(folder, "lwc_fairseq")
+    site = packages_of(folder)
+    shutil.copytree(ROOT / "lwc_fairseq_compat", site / "lwc_fairseq_compat")
+    metadata = site / "lwc_fairseq_compat-0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: lwc_fairseq_compat\nVersion: 0\n")
+    (metadata / "entry_points.txt").write_text("[torch.backends]\nlwc_fairseq_compat = lwc_fairseq_compat:activate\n")
+    return {"cwd": folder, **environment}
+
+
+def test_without_the_plugin_the_stock_transformer_trains_and_translates(tiny_data, compat_alone, tmp_path):
+    where = "import importlib.util, sys, torch; print(importlib.util.find_spec('lwc_fairseq'), *sys.modules.values())"
+    said = run("python", "-c", where, **compat_alone).stdout
+    assert said.startswith("None ") and f"'lwc_fairseq_compat' from '{packages_of(compat_alone['cwd'])}" in said
+
+    sizes = (*STOCK["transformer"], *TINY_TRAINING, "--max-update", "2")
+    run("fairseq-train", tiny_data, "--arch", "transformer", *sizes, "--save-dir", tmp_path, **compat_alone)
+    checkpoint = tmp_path / "checkpoint_last.pt"
+    output = run("fairseq-generate", tiny_data, "--path", checkpoint, "--beam", "2", "--cpu", **compat_alone)
+    assert len(hypotheses(output.stdout)) == 20
 
 
 def test_weights_only_loading_takes_what_fairseq_writes(tmp_path):
@@ -149,17 +205,6 @@ def test_a_configuration_sent_by_rank_0_loads_and_only_there(tmp_path, monkeypat
     assert distributed_utils._broadcast_object_slow(None, 0, None, torch.device("cpu")) == sent
 
 
-@pytest.mark.parametrize("module", ["lwc_fairseq", "lwc_fairseq.models.lwc_transformer"])
-def test_without_fairseq_the_import_says_what_to_run(module):
-    code = (
-        "import sys; sys.modules['fairseq'] = None\n"
-        f"try:\n    import {module}\nexcept ModuleNotFoundError as error:\n    print(error)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
-    assert done.stdout.strip().endswith("install it with: pip install --no-deps fairseq==0.12.2"), done.stderr
-    assert len(done.stdout.strip().splitlines()) == 1
-
-
 READ_AHEAD = """
 import torch
 from fairseq.data.iterators import BufferedIterator
@@ -188,6 +233,6 @@ def test_a_copied_checkpoint_is_whole_or_the_old_one(tmp_path, monkeypatch):
         raise OSError("no space left")
 
     monkeypatch.setattr(shutil, "copyfile", half)
-    with pytest.raises(lwc_fairseq_compat.UserError, match=r"cannot write checkpoint .*no space left"):
+    with pytest.raises(UserError, match=r"cannot write checkpoint .*no space left"):
         PathManager.copy(str(new), str(old), overwrite=True)
     assert old.read_text() == "new" and len(list(tmp_path.iterdir())) == 2

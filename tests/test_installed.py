@@ -25,8 +25,9 @@ def files(folder) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*.py"))
 
 
-def test_everything_is_installed(installed):
-    assert files(installed / "lwc_fairseq") == files(ROOT / "lwc_fairseq")
+@pytest.mark.parametrize("package", ["lwc_fairseq", "lwc_fairseq_compat"])
+def test_everything_is_installed(installed, package):
+    assert files(installed / package) == files(ROOT / package)
 
 
 def test_commands_in_another_folder_find_the_installed_package(installed, tiny_data, tmp_path):

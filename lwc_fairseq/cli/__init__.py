@@ -5,30 +5,47 @@ import logging
 import signal
 import sys
 
-import lwc_fairseq  # noqa: F401  (registers the models)
 from lwc_fairseq_compat import UserError
 
-from .align import add_aer, add_align
-from .attention import add_attention
-from .average import add_average
-from .compare import add_compare
+from ..installation import how_to_install
 from .doctor import add_doctor
-from .report import add_report
-from .table import add_table
 
 
-def parser() -> argparse.ArgumentParser:
+def parser(only_doctor: bool = False) -> argparse.ArgumentParser:
+    """The command line, either with all commands or with `doctor` alone.
+
+    Raises:
+        ModuleNotFoundError: something is missing that one of the other commands imports.
+    """
     top = argparse.ArgumentParser(prog="lwc-fairseq", description=__doc__)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (add_table, add_average, add_align, add_aer, add_compare, add_attention, add_report, add_doctor):
-        add(commands)
+    if not only_doctor:
+        add_commands_with_requirements(commands)
+    add_doctor(commands)
     return top
 
 
+def add_commands_with_requirements(commands) -> None:
+    """Add the commands whose modules import PyTorch and fairseq."""
+    from .align import add_aer, add_align
+    from .attention import add_attention
+    from .average import add_average
+    from .compare import add_compare
+    from .report import add_report
+    from .table import add_table
+
+    for add in (add_table, add_average, add_align, add_aer, add_compare, add_attention, add_report):
+        add(commands)
+
+
 def main() -> None:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # as Ctrl-C: runs are ended, too
-    logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # it tells of each step of a test
-    args = parser().parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # like Ctrl-C: it ends the runs, too
+    logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # it reports each step of a test
+    try:
+        # the doctor has to work where the other commands cannot be imported
+        args = parser(only_doctor=sys.argv[1:2] == ["doctor"]).parse_args()
+    except ModuleNotFoundError as error:
+        sys.exit(f"lwc-fairseq: error: {how_to_install(error)}")
     try:
         sys.exit(args.call(args))
     except UserError as error:

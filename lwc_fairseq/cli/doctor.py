@@ -1,4 +1,4 @@
-"""`lwc-fairseq doctor`: what is installed here, and the command that mends what is amiss."""
+"""`lwc-fairseq doctor`: what is installed here, and a command for each problem."""
 
 import argparse
 import os
@@ -11,20 +11,24 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
-import torch
 from packaging.requirements import Requirement
 
 import lwc_fairseq
 
-from ..modules.mixed_attention import flash_kernel
+from ..installation import FAIRSEQ
 
-FAIRSEQ = "0.12.2"
+try:
+    import torch
+except ModuleNotFoundError:
+    torch = None
+
+MISSING = "missing"
 PIP = shlex.join([sys.executable, "-m", "pip", "install"])
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A line of the report; with a command that mends it, it is a problem."""
+    """A line of the report. It is a problem if it has a command that solves it."""
 
     name: str
     value: str
@@ -34,9 +38,9 @@ class Finding:
 def add_doctor(commands) -> None:
     doctor = commands.add_parser(
         "doctor",
-        help="what is installed here, and the command that mends what is amiss",
+        help="what is installed here, and a command for each problem",
         description="Prints versions, whether fairseq works here, CUDA and its kernels, and for each problem the "
-        "command that mends it. Its exit status is 1 if there is one.",
+        "command that solves it. The exit status is 1 if there is a problem.",
     )
     doctor.set_defaults(call=doctor_command)
 
@@ -54,20 +58,22 @@ def doctor_command(args: argparse.Namespace) -> int:
 
 
 def examine() -> list[Finding]:
-    return [
+    installed = [*map(of_requirement, requirements()), of_fairseq()]
+    findings = [
         Finding("Python", f"{platform.python_version()}, {sys.executable}"),
         Finding("lwc_fairseq", f"{lwc_fairseq.__version__}, --user-dir {Path(lwc_fairseq.__file__).parent}"),
-        *map(of_requirement, requirements()),
-        of_fairseq(),
-        of_import(),
-        of_commands(),
-        *of_cuda(),
-        Finding("processes", ", ".join(backends()) or "PyTorch was built without communication between processes"),
+        *installed,
     ]
+    if not any(finding.value == MISSING for finding in installed):
+        findings += [of_import(), of_commands()]
+    if torch is not None:
+        communication = ", ".join(backends()) or "PyTorch was built without communication between processes"
+        findings += [*of_cuda(), Finding("processes", communication)]
+    return findings
 
 
 def requirements() -> list[Requirement]:
-    """What setup.py asks for, as it was installed."""
+    """What setup.py requires, as it was when the package was installed."""
     try:
         all_of_them = map(Requirement, requires("lwc_fairseq") or [])
     except PackageNotFoundError:
@@ -79,14 +85,17 @@ def of_requirement(wanted: Requirement) -> Finding:
     try:
         found = version(wanted.name)
     except PackageNotFoundError:
-        return Finding(wanted.name, "missing", f"{PIP} {shlex.quote(str(wanted))}")
+        return Finding(wanted.name, MISSING, f"{PIP} {shlex.quote(str(wanted))}")
     if wanted.specifier.contains(found, prereleases=True):
         return Finding(wanted.name, found)
     return Finding(wanted.name, f"{found}, but it must be {wanted.specifier}", f"{PIP} {shlex.quote(str(wanted))}")
 
 
 def of_fairseq() -> Finding:
-    found = version("fairseq")
+    try:
+        found = version("fairseq")
+    except PackageNotFoundError:
+        return Finding("fairseq", MISSING, f"{PIP} --no-deps fairseq=={FAIRSEQ}")
     install = f"{PIP} --no-deps --force-reinstall fairseq=={FAIRSEQ}"
     if found != FAIRSEQ:
         return Finding("fairseq", f"{found}, but it must be {FAIRSEQ}", install)
@@ -94,12 +103,13 @@ def of_fairseq() -> Finding:
         import fairseq.data.data_utils_fast
         import fairseq.libbleu  # noqa: F401
     except ImportError as error:
-        return Finding("fairseq", f"{found}, whose compiled part is missing ({error})", install)
+        if str(error.name).startswith("fairseq"):  # any other module is a requirement, with a line of its own
+            return Finding("fairseq", f"{found}, whose compiled part is missing ({error})", install)
     return Finding("fairseq", found)
 
 
 def of_import() -> Finding:
-    """Whether a plain Python can import fairseq: here it is patched in any case."""
+    """Whether another Python process can import fairseq. This process patches fairseq in any case."""
     name, off = "compatibility", "TORCH_DEVICE_BACKEND_AUTOLOAD"
     if os.environ.get(off) == "0":
         return Finding(name, f"{off}=0 keeps PyTorch from loading lwc_fairseq_compat", f"unset {off}")
@@ -124,6 +134,8 @@ def of_commands() -> Finding:
 
 
 def of_cuda() -> list[Finding]:
+    from ..modules.mixed_attention import flash_kernel
+
     flash = "flash kernel for packed batches, used in half precision" if flash_kernel() else "without a flash kernel"
     has_driver = shutil.which("nvidia-smi") is not None
     if torch.version.cuda is None:

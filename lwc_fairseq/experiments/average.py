@@ -6,7 +6,8 @@ from pathlib import Path
 
 import torch
 
-from lwc_fairseq_compat import UserError, check_sums
+from lwc_fairseq_compat import UserError
+from lwc_fairseq_compat.checkpoints import check_sums
 
 
 def newest_epochs(folder: Path, last: int) -> list[Path]:

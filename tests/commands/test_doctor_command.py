@@ -1,12 +1,10 @@
 """`lwc-fairseq doctor` on this environment, and on broken ones."""
 
-import subprocess
-import sys
-
 import pytest
 import torch
 
-from conftest import ROOT, run
+from conftest import LONG, run
+from environments import environment_without
 from lwc_fairseq.cli import doctor
 from lwc_fairseq.cli.doctor import Requirement, examine, of_commands, of_cuda, of_import, of_requirement
 
@@ -86,12 +84,29 @@ def test_a_build_without_cuda_is_a_problem_only_where_there_is_a_driver(monkeypa
     assert bool(finding.mend) == problem
 
 
-def test_without_fairseq_the_command_says_what_to_run():
-    code = (
-        "import sys; sys.modules['fairseq'] = None; from lwc_fairseq_compat import run_lwc_fairseq; run_lwc_fairseq()"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
-    message = (
-        "lwc-fairseq: error: lwc_fairseq needs fairseq 0.12.2; install it with: pip install --no-deps fairseq==0.12.2"
-    )
-    assert done.returncode == 1 and done.stderr.strip() == message
+INSTALL_FAIRSEQ = "lwc_fairseq needs fairseq 0.12.2; install it with: pip install --no-deps fairseq==0.12.2"
+
+
+@pytest.mark.parametrize(
+    ("missing", "install", "advice"),
+    [
+        ("fairseq", "--no-deps fairseq==0.12.2", INSTALL_FAIRSEQ),
+        ("torch", "'torch>=2.6'", "No module named 'torch'; install what the package needs with: pip install ."),
+        pytest.param("omegaconf", "'omegaconf<2.4,>=2.3'", "No module named 'omegaconf'; install what", marks=LONG),
+    ],
+    ids=["fairseq", "torch", "omegaconf"],
+)
+def test_what_is_missing(tmp_path, missing, install, advice):
+    """The doctor works and says how to install it. Any other command, and a model in Python, says what is missing."""
+    here = {"check": False, "cwd": tmp_path, **environment_without(tmp_path, missing)}
+    done = run("lwc-fairseq", "doctor", **here)
+    assert done.returncode == 1 and not done.stderr
+    command = f"{tmp_path / 'bin' / 'python'} -m pip install {install}"
+    assert done.stdout.endswith(f"\n1 problem found\n\n{missing}: missing\n    {command}\n")
+
+    done = run("lwc-fairseq", "table", **here)
+    assert done.returncode == 1 and done.stderr.startswith(f"lwc-fairseq: error: {advice}")
+    assert len(done.stderr.splitlines()) == 1
+
+    done = run("python", "-c", "import lwc_fairseq; lwc_fairseq.load('checkpoint.pt', 'data')", **here)
+    assert done.stderr.splitlines()[-1].startswith(f"ModuleNotFoundError: {advice}")

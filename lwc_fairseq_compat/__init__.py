@@ -1,0 +1,27 @@
+"""fairseq 0.12.2 on today's Python, PyTorch and numpy: the only package that patches anything.
+
+PyTorch (2.5 and later) calls :func:`activate` at the end of ``import torch``, because ``setup.py`` names it in the
+entry-point group ``torch.backends``. fairseq imports torch before its first dataclass, so this is early enough even
+for the plain ``fairseq-train``, which reads ``--user-dir`` only after it has imported fairseq. :func:`activate` only
+puts a finder on ``sys.meta_path``. The files with the patches are imported when fairseq is, so a program that never
+imports fairseq pays for one string comparison per import.
+
+Each patch stands below a decorator that names what it mends (:mod:`.hooks`). Its docstring says why the patch exists
+and when it stops being needed. fairseq is archived, so most patches stay for as long as 0.12.2 is its last release.
+"""
+
+import sys
+
+from .errors import UserError
+from .hooks import Finder
+
+__all__ = ["UserError", "activate"]
+
+PATCH_FILES = ("stack", "errors", "checkpoints", "data", "generation", "plugins", "processes", "termination")
+"""The order of the patches. Where two of them wrap the same function, the later one calls the earlier one."""
+
+
+def activate():
+    """Make fairseq importable in this process. It is safe to call this more than once."""
+    if not any(isinstance(finder, Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, Finder([f"{__name__}.{name}" for name in PATCH_FILES]))

@@ -1,0 +1,262 @@
+"""Checkpoints: read safely, compared with their checksums, written as a whole, and named in messages."""
+
+import argparse
+import codecs
+import collections
+import contextlib
+import functools
+import os
+import shutil
+import sys
+import typing
+import zipfile
+
+import numpy
+import numpy.dtypes
+import omegaconf
+import torch
+from omegaconf import base, nodes
+
+from .errors import UserError
+from .hooks import before_fairseq, mends
+
+
+@before_fairseq
+def trust_checkpoint_classes():
+    """Let ``torch.load`` read fairseq's checkpoints in its weights-only mode.
+
+    Why: since torch 2.6 ``torch.load`` builds only objects of classes that are named as harmless. fairseq writes a
+    ``Namespace`` (models registered without a dataclass) and, with ``--eval-bleu``, numpy arrays of counts. None of
+    these runs code when it is built, so the safe mode stays on.
+    Mends: ``fairseq/checkpoint_utils.py``. Needed: from torch 2.6.
+    """
+    reconstruct = numpy.array(0).__reduce__()[0]
+    torch.serialization.add_safe_globals(
+        [
+            argparse.Namespace,
+            codecs.encode,
+            numpy.ndarray,
+            numpy.dtype,
+            numpy.dtypes.Int64DType,
+            numpy.dtypes.Float64DType,
+            # numpy 2 renamed the module of this function: checkpoints hold either name
+            (reconstruct, "numpy.core.multiarray._reconstruct"),
+            (reconstruct, "numpy._core.multiarray._reconstruct"),
+        ]
+    )
+
+
+@mends("fairseq.distributed.utils", "_broadcast_object_slow")
+def broadcast_configurations(broadcast):
+    """Let the ranks of a job receive the configuration that rank 0 sends on resume.
+
+    Why: the receivers call ``torch.load``, which is weights-only since torch 2.6, on a checkpoint whose ``cfg`` is an
+    omegaconf ``DictConfig``. The classes are allowed only during this call, whose bytes come from the job's own rank 0.
+    Needed: from torch 2.6.
+    """
+    from fairseq.distributed.utils import _TensorPlaceholder
+
+    classes = [
+        omegaconf.DictConfig,
+        omegaconf.ListConfig,
+        base.ContainerMetadata,
+        base.Metadata,
+        *(value for value in vars(nodes).values() if isinstance(value, type) and issubclass(value, base.Node)),
+        collections.defaultdict,
+        _TensorPlaceholder,
+        typing.Any,
+        *(dict, list, tuple, int, float, str, bool),
+    ]
+
+    @functools.wraps(broadcast)
+    def broadcast_object_slow(*args, **kwargs):
+        with torch.serialization.safe_globals(classes):
+            return broadcast(*args, **kwargs)
+
+    return broadcast_object_slow
+
+
+@mends("fairseq.checkpoint_utils", "load_checkpoint_to_cpu")
+def name_unreadable_checkpoint(load):
+    """Name the checkpoint that cannot be read, whatever is wrong with it, and refuse one that has changed.
+
+    Why: PyTorch stores checksums in a checkpoint, but does not compare them when it reads. Needed: always.
+    """
+
+    @functools.wraps(load)
+    def load_named_checkpoint_to_cpu(path, *args, **kwargs):
+        try:
+            check_sums(path)
+            state = load(path, *args, **kwargs)
+            check_contents(state)
+        except (FileNotFoundError, MemoryError):
+            raise
+        except Exception as error:
+            reason = (str(error).splitlines() or [""])[0]
+            raise UserError(
+                f"cannot read checkpoint {path} ({type(error).__name__}: {reason[:200]}): it is truncated or damaged, "
+                "or no checkpoint of fairseq. Take another one, such as checkpoint_best.pt or an earlier epoch's"
+            ) from error
+        return state
+
+    return load_named_checkpoint_to_cpu
+
+
+def check_sums(path):
+    """Compare the parts of a checkpoint with the checksums in it. Checkpoints of PyTorch before 1.6 have none.
+
+    Raises:
+        zipfile.BadZipFile: a part differs from its checksum.
+    """
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            changed = archive.testzip()
+        if changed is not None:
+            raise zipfile.BadZipFile(f"{changed} is not what was written")
+
+
+def check_contents(state):
+    """Check that what a file holds is a checkpoint of fairseq.
+
+    Raises:
+        TypeError: it is not.
+    """
+    if not isinstance(state, dict):
+        raise TypeError(f"it holds a {type(state).__name__}, not a dictionary")
+    weights = state.get("model")
+    tensors = list(weights.values()) if isinstance(weights, dict) else [None]
+    if not all(isinstance(value, torch.Tensor) and not value.is_complex() for value in tensors):
+        raise TypeError("its 'model' is not a dictionary of real tensors")
+    cfg = state.get("cfg")
+    if isinstance(cfg, omegaconf.DictConfig):
+        if not all(isinstance(cfg.get(part), (omegaconf.DictConfig, argparse.Namespace)) for part in ("model", "task")):
+            raise TypeError("its 'cfg' does not describe a model and a task")
+    elif cfg is not None or not isinstance(state.get("args"), argparse.Namespace):
+        raise TypeError("neither its 'cfg' nor its 'args' are options of fairseq")
+    history = state.get("optimizer_history")
+    if not isinstance(history, list) or not all(isinstance(entry, dict) for entry in history):
+        raise TypeError("its 'optimizer_history' is not a list of dictionaries")
+
+
+@mends("fairseq.checkpoint_utils", "_torch_persistent_save")
+def save_once(torch_persistent_save):
+    """Try once to write a checkpoint.
+
+    Why: fairseq tries three times into the same open file. If an attempt fails halfway and the next one does not, the
+    file holds parts of both, is renamed to a checkpoint and cannot be read. Needed: always.
+    """
+
+    @functools.wraps(torch_persistent_save)
+    def torch_save(obj, file):
+        torch.save(obj, file)
+
+    return torch_save
+
+
+@mends("fairseq.checkpoint_utils", "torch_persistent_save")
+def name_unwritten_checkpoint(save):
+    """Say why a checkpoint could not be written, for example because the disk is full, and leave nothing of it behind.
+
+    Why: fairseq first writes to a name that ends in ``.tmp``, and leaves that file where it fails. Needed: always.
+    """
+
+    @functools.wraps(save)
+    def save_or_say_why(obj, filename, *args, **kwargs):
+        try:
+            save(obj, filename, *args, **kwargs)
+        except (OSError, RuntimeError) as error:
+            with contextlib.suppress(OSError):
+                os.remove(f"{filename}.tmp")
+            raise unwritten_checkpoint(filename, error) from error
+
+    return save_or_say_why
+
+
+@mends("fairseq.file_io")
+def copy_whole_files(module):
+    """Copy a file as a whole or not at all.
+
+    Why: fairseq writes a checkpoint with care and then copies it over ``checkpoint_last.pt``. Training that is killed
+    during the copy leaves half a file there, from which it cannot resume.
+    Mends: ``PathManager.copy``. Needed: unless iopath is installed, which has a copy of its own.
+    """
+    if module.IOPathManager:
+        return
+
+    def copy(src_path, dst_path, overwrite=False):
+        making = f"{dst_path}.making"
+        try:
+            shutil.copyfile(src_path, making)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.remove(making)
+            raise unwritten_checkpoint(dst_path, error) from error
+        os.replace(making, dst_path)
+        return True
+
+    module.PathManager.copy = staticmethod(copy)
+
+
+def unwritten_checkpoint(path, error):
+    """The error that a user sees when a checkpoint could not be written."""
+    reason = getattr(error, "strerror", None) or (str(error).splitlines() or [type(error).__name__])[0]
+    free = shutil.disk_usage(os.path.dirname(path) or ".").free // 2**20
+    return UserError(
+        f"cannot write checkpoint {path} ({reason}; {free} MiB are free there). Those written before are whole: make "
+        "room and give the same command again"
+    )
+
+
+@mends("fairseq.models.fairseq_model", "BaseFairseqModel.load_state_dict")
+def name_misfit_checkpoint(load_state_dict):
+    """Say that a checkpoint belongs to another model or dictionary.
+
+    Why: PyTorch lists every weight that does not fit. Needed: always.
+    """
+
+    @functools.wraps(load_state_dict)
+    def load_fitting_state_dict(self, *args, **kwargs):
+        try:
+            return load_state_dict(self, *args, **kwargs)
+        except RuntimeError as error:
+            reason = (str(error).splitlines()[1:] or [str(error)])[0].strip()
+            raise UserError(
+                f"the checkpoint does not fit this {type(self).__name__}, to begin with: {reason[:200]} ... "
+                "Use the data folder and the model options that it was trained with"
+            ) from error
+
+    return load_fitting_state_dict
+
+
+@mends("fairseq.trainer", "Trainer.load_checkpoint")
+def keep_user_errors(load_checkpoint):
+    """Keep the message of a `UserError` when training restores a checkpoint.
+
+    Why: the trainer replaces every exception by its own. Needed: always.
+    """
+
+    @functools.wraps(load_checkpoint)
+    def load_checkpoint_or_say_why(self, filename, *args, **kwargs):
+        try:
+            return load_checkpoint(self, filename, *args, **kwargs)
+        except Exception as error:
+            if isinstance(error.__context__, UserError):
+                raise UserError(f"{filename}: {error.__context__}") from None
+            raise
+
+    return load_checkpoint_or_say_why
+
+
+@mends("fairseq.trainer", "Trainer.save_checkpoint")
+def save_no_crash_for_user_errors(save_checkpoint):
+    """Leave no ``crash.pt`` behind when training ends for a reason that the user can mend.
+
+    Why: ``Trainer.train_step`` saves one after any error. Needed: always.
+    """
+
+    @functools.wraps(save_checkpoint)
+    def save_checkpoint_unless_refused(self, filename, *args, **kwargs):
+        if os.path.basename(filename) != "crash.pt" or not isinstance(sys.exc_info()[1], UserError):
+            save_checkpoint(self, filename, *args, **kwargs)
+
+    return save_checkpoint_unless_refused

@@ -1,0 +1,242 @@
+"""Data: the lines of a text, dictionaries, data sets and batches. They are read as they are, and named in messages."""
+
+import atexit
+import contextlib
+import fileinput
+import functools
+import logging
+import queue
+import sys
+import threading
+import time
+from pathlib import Path
+
+from .errors import UserError
+from .hooks import mends
+
+EXIT_LIMIT_S = 5.0
+"""How long a command that ends waits for the threads that read ahead. A disk may not answer."""
+
+TRANSLATION_MODELS = (
+    "of translation models fairseq-validate gives the perplexity, and fairseq-generate --score-reference the score of "
+    "each reference"
+)
+
+
+@mends("fairseq.file_chunker_utils")
+def read_lines_as_they_are(module):
+    """End a line of training data only at a line feed, and read any bytes.
+
+    Why: a carriage return inside a line would end it, and source and target would no longer correspond. Bytes that are
+    not UTF-8 would stop ``fairseq-preprocess`` with a negative seek position; they become U+FFFD.
+    Mends: the module's ``open``. Needed: always.
+    """
+    module.open = functools.partial(open, errors="replace", newline="\n")
+
+
+@mends("fairseq.options", "get_interactive_generation_parser")
+def read_input_as_it_is(get_parser):
+    """Read the lines of ``fairseq-interactive`` in the same way, from standard input or from ``--input``.
+
+    Why: as for :func:`read_lines_as_they_are`. Only that command calls this function; Python reads its lines.
+    Needed: always.
+    """
+
+    def hook_any_bytes(encoding):
+        return functools.partial(open, encoding=encoding, errors="replace", newline="\n")
+
+    @functools.wraps(get_parser)
+    def get_parser_and_set_input(*args, **kwargs):
+        if hasattr(sys.stdin, "reconfigure"):
+            sys.stdin.reconfigure(encoding="utf-8", errors="replace", newline="\n")
+        fileinput.hook_encoded = hook_any_bytes
+        return get_parser(*args, **kwargs)
+
+    return get_parser_and_set_input
+
+
+@mends("fairseq.data.dictionary", "Dictionary.add_from_file")
+def name_missing_dictionary(add_from_file):
+    """Say which dictionary is missing, and which options lead to it.
+
+    Why: fairseq fails with a traceback. Needed: always.
+    """
+
+    @functools.wraps(add_from_file)
+    def add_from_named_file(self, f):
+        try:
+            add_from_file(self, f)
+        except FileNotFoundError as error:
+            hint = (
+                "Give the folder that fairseq-preprocess wrote (its --destdir) and the language pair that it was made "
+                "for (-s, -t)"
+            )
+            if str(error.filename).endswith("/dict.txt"):
+                hint = f"It is part of the data of a language model; {TRANSLATION_MODELS}"
+            raise UserError(f"dictionary not found: {error.filename}. {hint}") from error
+
+    return add_from_named_file
+
+
+@mends("fairseq.data.data_utils", "infer_language_pair")
+def name_missing_pair(infer):
+    """Say that the data folder is missing, or that no file in it tells the languages.
+
+    Why: fairseq fails with a traceback. Needed: always.
+    """
+
+    @functools.wraps(infer)
+    def infer_named_pair(path):
+        hint = "give the folder that fairseq-preprocess wrote (its --destdir)"
+        try:
+            pair = infer(path)
+        except OSError as error:
+            raise UserError(f"data folder {path}: {error.strerror}; {hint}") from error
+        if None in pair:
+            raise UserError(f"data folder {path}: no data of a language pair in it; {hint}")
+        return pair
+
+    return infer_named_pair
+
+
+@mends("fairseq.tasks.translation", "load_langpair_dataset")
+def name_missing_split(load):
+    """Say which splits there are when one is missing.
+
+    Why: fairseq fails with a traceback. Needed: always.
+    """
+
+    @functools.wraps(load)
+    def load_named_dataset(data_path, split, *args, **kwargs):
+        try:
+            return load(data_path, split, *args, **kwargs)
+        except FileNotFoundError as error:
+            splits = sorted({file.name.partition(".")[0] for file in Path(data_path).glob("*.idx")})
+            raise UserError(f"data folder {data_path}: no {split} in it, only {', '.join(splits) or 'none'}") from error
+
+    return load_named_dataset
+
+
+@mends("fairseq.tasks.translation", "load_langpair_dataset")
+def count_primary_data_once(load):
+    """Combine several training sets (``train``, ``train1``, …) without ``--upsample-primary``.
+
+    Why: its default is -1, with which lengths are repeated -1 times. This is an error; older versions of numpy return
+    no data. Needed: always.
+    """
+
+    @functools.wraps(load)
+    def load_with_primary_data(*args, upsample_primary=1, **kwargs):
+        return load(*args, upsample_primary=max(1, upsample_primary), **kwargs)
+
+    return load_with_primary_data
+
+
+@mends("fairseq.tasks.translation")
+def refuse_scores_of_a_language_model(module):
+    """Say that ``fairseq-eval-lm`` is not for translation.
+
+    Why: the command calls a method that the task lacks. Mends: ``TranslationTask``. Needed: always.
+    """
+
+    def eval_lm_dataloader(self, *args, **kwargs):
+        raise UserError(f"fairseq-eval-lm is for language models; {TRANSLATION_MODELS}")
+
+    module.TranslationTask.eval_lm_dataloader = eval_lm_dataloader
+
+
+@mends("fairseq.tasks.fairseq_task", "FairseqTask.filter_indices_by_size")
+def name_invalid_size(filter_indices_by_size):
+    """Say in one line which sentence is too long.
+
+    Why: fairseq fails with a traceback. Needed: always.
+    """
+
+    @functools.wraps(filter_indices_by_size)
+    def filter_indices_by_named_size(self, *args, **kwargs):
+        try:
+            return filter_indices_by_size(self, *args, **kwargs)
+        except Exception as error:
+            if "is invalid" not in str(error):
+                raise
+            raise UserError(f"{error}, or raise --max-source-positions and --max-target-positions") from error
+
+    return filter_indices_by_named_size
+
+
+@mends("fairseq.trainer", "Trainer.train_step")
+def name_batch_with_bad_gradients(train_step):
+    """Name the sentences of the batch whose gradients are not finite.
+
+    Why: fairseq does not tell them. Needed: always.
+    """
+
+    @functools.wraps(train_step)
+    def train_step_on_named_batch(self, samples, *args, **kwargs):
+        try:
+            return train_step(self, samples, *args, **kwargs)
+        except FloatingPointError as error:
+            numbers = ", ".join(str(number) for sample in samples if sample for number in sample["id"].tolist())
+            raise UserError(
+                f"update {self.get_num_updates() + 1}: {error}. Its batch is the training sentences {numbers} (from 0, "
+                "in the order of the training set). If they are sound, lower --lr, or set --clip-norm"
+            ) from error
+
+    return train_step_on_named_batch
+
+
+@mends("fairseq.trainer", "Trainer._prepare_sample")
+def remember_batch(prepare_sample):
+    """Keep the batch at hand for :func:`tell_size_of_large_batch`.
+
+    Needed: always.
+    """
+
+    @functools.wraps(prepare_sample)
+    def prepare_and_remember_sample(self, sample, *args, **kwargs):
+        self._sample_at_hand = sample
+        return prepare_sample(self, sample, *args, **kwargs)
+
+    return prepare_and_remember_sample
+
+
+@mends("fairseq.trainer", "Trainer._log_oom")
+def tell_size_of_large_batch(log_oom):
+    """Tell the size of a batch that does not fit into memory.
+
+    Why: fairseq prints only the state of the memory. Needed: always.
+    """
+    logger = logging.getLogger("fairseq.trainer")
+
+    @functools.wraps(log_oom)
+    def log_oom_and_batch(self, error):
+        log_oom(self, error)
+        if sample := self._sample_at_hand:
+            rows, length = sample["net_input"]["src_tokens"].shape
+            logger.warning(
+                f"the batch has {rows} sentences of {length} source tokens at most and {sample['ntokens']} target "
+                "tokens in all: if this happens often, lower --max-tokens"
+            )
+
+    return log_oom_and_batch
+
+
+@mends("fairseq.data.iterators")
+def stop_reading_ahead_at_exit(module):
+    """Let a command that ends in the middle of an epoch keep its last message and its exit status.
+
+    Why: a daemon thread reads batches ahead. If Python shuts down while that thread is inside torch, Python ends the
+    thread by force, and C++ aborts the whole process: ``terminate called without an active exception``, status 134.
+    Mends: ``BackgroundConsumer``. Needed: always.
+    """
+
+    @atexit.register
+    def stop_reading_ahead():
+        readers = [thread for thread in threading.enumerate() if isinstance(thread, module.BackgroundConsumer)]
+        give_up = time.monotonic() + EXIT_LIMIT_S
+        for reader in readers:
+            reader._max_len = 0  # it stops after the batch at hand, once the queue has room for it
+        while any(reader.is_alive() for reader in readers) and time.monotonic() < give_up:
+            for reader in readers:
+                with contextlib.suppress(queue.Empty):
+                    reader._queue.get(timeout=0.01)

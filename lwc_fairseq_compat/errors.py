@@ -1,0 +1,29 @@
+"""Errors that a user can mend, and how the commands print them."""
+
+import sys
+
+from .hooks import before_fairseq
+
+
+class UserError(ValueError):
+    """Bad input that the user can mend. The message names the option or file, its value and the remedy.
+
+    The ``fairseq-*`` commands print it as one line without a traceback (:func:`print_user_errors_in_one_line`).
+    """
+
+
+@before_fairseq
+def print_user_errors_in_one_line():
+    """End a command with one line, not with a traceback, when the user can mend the cause.
+
+    Why: the commands of ``fairseq_cli`` let every exception through. Needed: always.
+    """
+    excepthook = sys.excepthook
+
+    def hook(kind, error, traceback):
+        if issubclass(kind, UserError):
+            print(f"{sys.argv[0].rpartition('/')[2]}: error: {error}", file=sys.stderr)
+        else:
+            excepthook(kind, error, traceback)
+
+    sys.excepthook = hook

@@ -1,0 +1,95 @@
+"""Register patches of fairseq beside their definitions, and apply them when fairseq is imported.
+
+A patch is a decorator for one attribute of fairseq: it receives the original and returns the replacement.
+
+    @mends("fairseq.tasks.fairseq_task", "FairseqTask.filter_indices_by_size")
+    def name_invalid_size(filter_indices_by_size):
+        @functools.wraps(filter_indices_by_size)
+        def filter_indices_by_named_size(self, *args, **kwargs):
+            ...
+
+        return filter_indices_by_named_size
+
+A patch that adds what a module lacks has no original: it names the module alone and receives the module.
+"""
+
+import functools
+import importlib
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+
+_patches_before_fairseq: list[Callable] = []
+_patches_after_module: dict[str, list[tuple[str | None, Callable]]] = {}
+
+
+def before_fairseq(patch: Callable[[], None]) -> Callable[[], None]:
+    """Call `patch` once, before any module of fairseq runs."""
+    _patches_before_fairseq.append(patch)
+    return patch
+
+
+def mends(module: str, attribute: str | None = None) -> Callable[[Callable], Callable]:
+    """Apply the decorated patch right after `module` has run.
+
+    Args:
+        module: the full name of a module of fairseq.
+        attribute: what to replace, such as "function" or "Class.method". The patch is called with the present value and
+            returns the new one. Without an attribute, the patch is called with the module.
+    """
+
+    def register(patch: Callable) -> Callable:
+        _patches_after_module.setdefault(module, []).append((attribute, patch))
+        return patch
+
+    return register
+
+
+class Finder:
+    """Finds the modules of fairseq where Python finds them, and applies the patches when they run.
+
+    Args:
+        files: the modules that define patches. Patches are applied in the order of these files and, within a file, from
+            top to bottom, no matter which file is imported first.
+    """
+
+    def __init__(self, files: Sequence[str]):
+        self.files = list(files)
+        self.is_prepared = False
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name.partition(".")[0] != "fairseq":
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is None or spec.loader is None:  # fairseq is not installed, or this is a folder of that name
+            return None
+        run = spec.loader.exec_module
+
+        def run_and_patch(module: ModuleType) -> None:
+            self._prepare()
+            run(module)
+            self._patch(module)
+
+        spec.loader.exec_module = run_and_patch
+        return spec
+
+    def _prepare(self) -> None:
+        if self.is_prepared:
+            return
+        for file in self.files:
+            importlib.import_module(file)
+        for patch in _patches_before_fairseq:
+            patch()
+        self.is_prepared = True
+
+    def _patch(self, module: ModuleType) -> None:
+        patches = _patches_after_module.get(module.__name__, [])
+        for attribute, patch in sorted(patches, key=lambda entry: self.files.index(entry[1].__module__)):
+            if attribute is None:
+                patch(module)
+            else:
+                *outer, name = attribute.split(".")
+                owner = functools.reduce(getattr, outer, module)
+                setattr(owner, name, patch(getattr(owner, name)))

@@ -1,0 +1,45 @@
+"""How ``--user-dir`` finds a plugin."""
+
+import argparse
+import functools
+import importlib.util
+import os
+import sys
+
+from .errors import UserError
+from .hooks import mends
+
+
+@mends("fairseq.utils", "import_user_module")
+def import_plugins_by_name(import_user_module):
+    """Let ``--user-dir NAME`` mean the installed package NAME where there is no such folder, and let any path to a
+    package that is already imported name that package.
+
+    Why: fairseq looks beside its own folder, which does not find an editable installation, and takes another spelling
+    of the path of an imported package for a different package of the same name. Needed: always.
+    """
+
+    @functools.wraps(import_user_module)
+    def import_user_module_by_name(common):
+        user_dir = getattr(common, "user_dir", None)
+        if user_dir is not None:
+            import_user_module(argparse.Namespace(user_dir=plugin_folder(user_dir)))
+
+    return import_user_module_by_name
+
+
+def plugin_folder(user_dir):
+    """The folder of the package that ``--user-dir`` means.
+
+    Raises:
+        UserError: the path is a folder that holds the package, such as its repository.
+    """
+    name = os.path.basename(os.path.normpath(user_dir))
+    if os.path.exists(user_dir):
+        inner = os.path.join(user_dir, name)
+        if os.path.exists(os.path.join(inner, "__init__.py")):
+            raise UserError(f"--user-dir {user_dir} holds the package, but is not the package: give {inner}")
+        imported = getattr(sys.modules.get(name), "__path__", [])
+        return next((folder for folder in imported if os.path.samefile(folder, user_dir)), user_dir)
+    spec = importlib.util.find_spec(name) if name == user_dir and name.isidentifier() else None
+    return next(iter((spec and spec.submodule_search_locations) or []), user_dir)

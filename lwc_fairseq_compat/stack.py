@@ -1,0 +1,92 @@
+"""What fairseq needs to run on today's Python and PyTorch."""
+
+import dataclasses
+import functools
+import logging
+import warnings
+
+from torch import nn
+
+from .hooks import before_fairseq, mends
+
+FUSED_KERNEL_WEIGHTS = (
+    *("in_proj_weight", "in_proj_bias", "out_proj_weight", "out_proj_bias"),
+    *("fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias"),
+)
+
+
+@before_fairseq
+def make_dataclass_defaults_hashable():
+    """Let instances of fairseq's configuration classes be default values of dataclass fields.
+
+    Why: since Python 3.11 a dataclass refuses unhashable defaults (``mutable default ... is not allowed``), and an
+    instance of a dataclass with ``eq`` is unhashable. fairseq reads such defaults as class attributes (``hydra_init``
+    looks at ``field.default``), so a ``default_factory`` would not do. Identity is the right hash here, because
+    nothing compares these instances.
+    Mends: ``fairseq/dataclass/configs.py``, ``fairseq/models/transformer/transformer_config.py`` and others.
+    Needed: from Python 3.11.
+    """
+    process_class = dataclasses._process_class
+
+    @functools.wraps(process_class)
+    def process_fairseq_class(cls, *args, **kwargs):
+        cls = process_class(cls, *args, **kwargs)
+        if cls.__module__.partition(".")[0] == "fairseq" and cls.__hash__ is None:
+            cls.__hash__ = object.__hash__
+        return cls
+
+    dataclasses._process_class = process_fairseq_class
+
+
+@before_fairseq
+def silence_deprecations():
+    """Hide warnings about calls of fairseq that hydra and torch discourage, and about a package for its speech tasks.
+
+    Why: nobody will change these calls. Every command prints about twenty lines on them, which bury the messages that
+    matter.
+    Mends: ``fairseq/dataclass/utils.py``, ``fairseq_cli/hydra_train.py``, ``fairseq/tasks/fairseq_task.py``,
+    ``fairseq/tasks/text_to_speech.py``. Needed: from hydra-core 1.1 and torch 2.4.
+    """
+    logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", category=UserWarning, module="hydra")
+    warnings.filterwarnings("ignore", category=UserWarning, message=r"\s*'config' is validated against ConfigStore")
+    warnings.filterwarnings("ignore", category=UserWarning, message=r"\s*The version_base parameter is not specified")
+    warnings.filterwarnings("ignore", category=UserWarning, message="'pin_memory' argument is set as true but no acc")
+    warnings.filterwarnings("ignore", category=UserWarning, message="Support for mismatched key_padding_mask")
+    warnings.filterwarnings("ignore", category=FutureWarning, module="fairseq")
+
+
+@mends("fairseq.modules.transformer_layer", "TransformerEncoderLayerBase.__init__")
+def drop_fused_kernel(init):
+    """Remove the old fused kernel, and the eight unused weights that it keeps, from the stock encoder layer.
+
+    Why: in generation the layer calls ``torch._transformer_encoder_layer_fwd`` in a form that torch no longer offers
+    (``Mask Type should be defined``). The kernel's copies of the weights are parameters that never get a gradient,
+    which stops the default distributed training (``Expected to have finished reduction``) and inflates the parameter
+    count. Checkpoints that are saved without the copies load in unpatched fairseq, which copies them while it loads.
+    Needed: from torch 2.0.
+    """
+
+    @functools.wraps(init)
+    def init_without_copies(self, *args, **kwargs):
+        init(self, *args, **kwargs)
+        for name in FUSED_KERNEL_WEIGHTS:
+            delattr(self, name)
+
+    return init_without_copies
+
+
+@mends("fairseq.modules.transformer_layer", "TransformerEncoderLayerBase._load_from_state_dict")
+def load_without_fused_kernel(load_from_state_dict):
+    """Load checkpoints with or without the weights that :func:`drop_fused_kernel` removes.
+
+    Needed: from torch 2.0.
+    """
+
+    @functools.wraps(load_from_state_dict)
+    def load_without_copies(self, state_dict, prefix, *args):
+        for name in FUSED_KERNEL_WEIGHTS:
+            state_dict.pop(prefix + name, None)
+        nn.Module._load_from_state_dict(self, state_dict, prefix, *args)
+
+    return load_without_copies

@@ -1,0 +1,181 @@
+"""Training that is told to end (SIGTERM, which schedulers send some time before they kill) saves first."""
+
+import functools
+import logging
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+
+import torch
+from torch.multiprocessing import ProcessExitedException
+from torch.utils import data
+
+from .hooks import mends
+
+SAME_REQUEST_S = 1.0
+"""A second signal within this time belongs to the first: a scheduler signals every process of a job, and the process
+that started the others passes its own signal on."""
+
+
+class Termination:
+    """Remembers that this process was told to end. A second request ends the process at once."""
+
+    def __init__(self):
+        self.requested_at = None  # in seconds of the monotonic clock
+
+    def listen(self):
+        """Handle SIGTERM from now on, unless the program handles it in its own way."""
+        is_main_thread = threading.current_thread() is threading.main_thread()
+        if is_main_thread and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, self._request)
+
+    def _request(self, number, frame):
+        now = time.monotonic()
+        if self.requested_at is None:
+            self.requested_at = now
+        elif now - self.requested_at > SAME_REQUEST_S:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+
+    def is_requested(self):
+        """Whether any process of the job was told to end. All processes call this after the same update."""
+        requested = self.requested_at is not None
+        if not torch.distributed.is_initialized():
+            return requested
+        device = "cuda" if torch.distributed.get_backend() == "nccl" else "cpu"
+        anywhere = torch.tensor(int(requested), device=device)
+        torch.distributed.all_reduce(anywhere, op=torch.distributed.ReduceOp.MAX)
+        return bool(anywhere)
+
+
+termination = Termination()
+
+
+@mends("fairseq.trainer", "Trainer.get_train_iterator")
+def listen_when_training_begins(get_train_iterator):
+    """Handle SIGTERM, and keep the iterator for :func:`save_when_terminated`.
+
+    Needed: always.
+    """
+
+    @functools.wraps(get_train_iterator)
+    def get_train_iterator_and_listen(self, *args, **kwargs):
+        termination.listen()
+        self._train_iterator = get_train_iterator(self, *args, **kwargs)
+        return self._train_iterator
+
+    return get_train_iterator_and_listen
+
+
+@mends("fairseq.trainer", "Trainer.train_step")
+def save_when_terminated(train_step):
+    """Save after the update at hand and exit with status 143, which no script takes for success.
+
+    If fairseq is about to validate and save after this update anyway, training ends one update later, so that resuming
+    is exact. Several processes agree on the update after which all of them stop.
+    Why: fairseq dies at the signal, and loses what it has learned since the last checkpoint. Needed: always.
+    """
+    from fairseq import checkpoint_utils
+
+    logger = logging.getLogger("fairseq.trainer")
+
+    @functools.wraps(train_step)
+    def train_step_and_end(self, *args, **kwargs):
+        logging_output = train_step(self, *args, **kwargs)
+        if termination.is_requested() and not fairseq_saves_now(self):
+            checkpoint_utils.save_checkpoint(self.cfg.checkpoint, self, self._train_iterator, None)
+            if torch.distributed.is_initialized():
+                torch.distributed.barrier()  # the launcher ends all processes as soon as one of them exits
+            logger.info(f"terminated after update {self.get_num_updates()}; the same command goes on there")
+            sys.exit(128 + signal.SIGTERM)
+        return logging_output
+
+    return train_step_and_end
+
+
+def fairseq_saves_now(trainer):
+    """Whether fairseq itself validates or saves after the update that the trainer has just made."""
+    updates = trainer.get_num_updates()
+    intervals = (trainer.cfg.checkpoint.save_interval_updates, trainer.cfg.dataset.validate_interval_updates)
+    at_interval = any(interval > 0 and updates % interval == 0 for interval in intervals)
+    is_last = 0 < trainer.cfg.optimization.max_update <= updates
+    return trainer._train_iterator.end_of_epoch() or at_interval or is_last
+
+
+@mends("fairseq.data.iterators", "EpochBatchIterator._get_iterator_for_epoch")
+def keep_data_workers_when_terminated(get_iterator_for_epoch):
+    """Let the processes that read data survive a SIGTERM that their loader did not send.
+
+    Why: a scheduler signals all processes of a job. A worker that ends while training waits for its batch ends the
+    training too ("DataLoader worker exited unexpectedly"), before it can save. The loader ends its workers by the same
+    signal, so a worker looks at the sender.
+    Needed: always, where the system tells the sender (not on macOS).
+    """
+    if not hasattr(signal, "sigwaitinfo"):
+        return get_iterator_for_epoch
+
+    @functools.wraps(get_iterator_for_epoch)
+    def get_iterator_with_lasting_workers(self, *args, **kwargs):
+        loader = data.DataLoader
+        data.DataLoader = functools.partial(LoaderOfLastingWorkers, worker_init_fn=end_when_the_parent_says)
+        try:
+            return get_iterator_for_epoch(self, *args, **kwargs)
+        finally:
+            data.DataLoader = loader
+
+    return get_iterator_with_lasting_workers
+
+
+class LoaderOfLastingWorkers(data.DataLoader):
+    """Starts its workers with SIGTERM blocked, so that there is no moment at which the signal could end them."""
+
+    def __iter__(self):
+        old = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        try:
+            return super().__iter__()  # starts the workers
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, old)
+
+
+def end_when_the_parent_says(_):
+    """Start a thread in a data worker, where SIGTERM is blocked, that obeys the signal only if the parent sent it."""
+
+    def obey_parent():
+        while signal.sigwaitinfo({signal.SIGTERM}).si_pid != os.getppid():
+            pass
+        os._exit(0)
+
+    threading.Thread(target=obey_parent, daemon=True).start()
+
+
+@mends("fairseq.distributed.utils", "call_main")
+def terminate_spawned_processes(call_main):
+    """Pass SIGTERM on to the processes that fairseq has started, and wait until they have saved.
+
+    Why: the process that waits for them would die at the signal, and they with it while they save. Needed: always.
+    """
+    from fairseq.distributed.utils import infer_init_method
+
+    @functools.wraps(call_main)
+    def call_main_and_pass_signals_on(cfg, main, **kwargs):
+        training = cfg.distributed_training
+        infer_init_method(training)
+        if training.distributed_init_method is None or training.distributed_no_spawn:
+            return call_main(cfg, main, **kwargs)
+        signal.signal(signal.SIGTERM, pass_signal_on)
+        try:
+            call_main(cfg, main, **kwargs)
+        except ProcessExitedException as error:
+            if error.exit_code != 128 + signal.SIGTERM:
+                raise
+            sys.exit(error.exit_code)
+
+    return call_main_and_pass_signals_on
+
+
+def pass_signal_on(number, frame):
+    for process in multiprocessing.active_children():
+        process.terminate()

@@ -1,0 +1,109 @@
+"""The packages as a whole: what imports what, and how long files and functions are."""
+
+import ast
+import re
+from graphlib import TopologicalSorter
+from importlib.util import resolve_name
+from pathlib import Path
+
+from conftest import ROOT
+
+FILE_LINES = 300
+FUNCTION_LINES = 40  # without its docstring
+TOO_LONG = {
+    "lwc_fairseq/experiments/runner.py",
+    "lwc_fairseq/models/deepatt.py",
+    "lwc_fairseq/models/lwc_transformer.py",
+}
+"""Files that exceed these limits today. Remove a file from here once it no longer does."""
+
+ARROWS = {
+    "cli": {"experiments"},
+    "experiments": {"analysis"},
+    "analysis": {"models"},
+    "models": {"modules"},
+    "criterions": {"modules"},
+    "modules": {"data"},
+    "tasks": {"data", "search"},
+    "search": {"data"},
+    "data": set(),
+    "optim": set(),
+}
+"""Which folder of lwc_fairseq imports which. A folder may import whatever its arrows lead to, at any distance."""
+
+
+def name_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+FILES = {
+    name_of(path): path for package in ("lwc_fairseq", "lwc_fairseq_compat") for path in (ROOT / package).rglob("*.py")
+}
+
+
+def imports(name: str) -> set[str]:
+    """The modules of both packages that a module imports, at its top or in a function."""
+    package = name if FILES[name].stem == "__init__" else name.rpartition(".")[0]
+    found = set()
+    for node in ast.walk(ast.parse(FILES[name].read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            source = resolve_name("." * node.level + (node.module or ""), package)
+            names = {f"{source}.{alias.name}" for alias in node.names}
+            found |= {name if name in FILES else source for name in names}
+    return found & FILES.keys()
+
+
+GRAPH = {name: imports(name) for name in FILES}
+
+
+def folder_of(name: str) -> str | None:
+    """The folder of lwc_fairseq that a module is in. None for a module beside these folders, or of another package."""
+    package, _, rest = name.partition(".")
+    folder = rest.partition(".")[0]
+    return folder if package == "lwc_fairseq" and folder and (ROOT / package / folder).is_dir() else None
+
+
+def reachable(folder: str) -> set[str]:
+    return {folder}.union(*(reachable(other) for other in ARROWS[folder]))
+
+
+def test_imports_make_no_circle():
+    TopologicalSorter(GRAPH).prepare()  # raises CycleError, which names the circle
+
+
+def test_imports_point_the_declared_way():
+    wrong = [
+        f"{name} imports {imported}"
+        for name in GRAPH
+        for imported in GRAPH[name]
+        if folder_of(name) and folder_of(imported) and folder_of(imported) not in reachable(folder_of(name))
+    ]
+    assert not wrong
+
+
+def test_what_all_folders_share_imports_none_of_them():
+    shared = [name for name in GRAPH if folder_of(name) is None and name != "lwc_fairseq"]
+    assert not [name for name in shared for imported in GRAPH[name] if folder_of(imported)]
+
+
+def test_the_compatibility_package_does_not_know_the_plugin():
+    """Neither by an import nor by its name."""
+    compat = [path for name, path in FILES.items() if name.startswith("lwc_fairseq_compat")]
+    assert not [path.name for path in compat if re.search(r"lwc[-_ ]fairseq(?!_compat)", path.read_text())]
+
+
+def function_lines(node: ast.FunctionDef) -> int:
+    docstring = node.body[0].end_lineno - node.body[0].lineno + 1 if ast.get_docstring(node) else 0
+    return node.end_lineno - node.lineno + 1 - docstring
+
+
+def is_too_long(path: Path) -> bool:
+    text = path.read_text()
+    functions = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef))
+    return len(text.splitlines()) > FILE_LINES or any(function_lines(node) > FUNCTION_LINES for node in functions)
+
+
+def test_files_and_functions_are_short():
+    assert {str(path.relative_to(ROOT)) for path in FILES.values() if is_too_long(path)} == TOO_LONG
