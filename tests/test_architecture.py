@@ -12,7 +12,6 @@ FILE_LINES = 300
 FUNCTION_LINES = 40  # without its docstring
 TOO_LONG = {
     "lwc_fairseq/experiments/runner.py",
-    "lwc_fairseq/models/deepatt.py",
     "lwc_fairseq/models/lwc_transformer.py",
 }
 """Files that exceed these limits today. Remove a file from here once it no longer does."""
@@ -22,9 +21,9 @@ ARROWS = {
     "experiments": {"analysis"},
     "analysis": {"models"},
     "models": {"modules"},
-    "criterions": {"modules"},
+    "criterions": {"models"},
     "modules": {"data"},
-    "tasks": {"data", "search"},
+    "tasks": {"models", "search"},
     "search": {"data"},
     "data": set(),
     "optim": set(),

@@ -120,7 +120,7 @@ def test_start_from_a_right_to_left_model(tiny_data, reverse, tmp_path):
     ours = torch.load(tmp_path / "checkpoint_last.pt")["model"]
     theirs = torch.load(reverse)["model"]
     for name, value in theirs.items():
-        mine = ours[name.replace("decoder.", "backward_decoder.", 1) if name.startswith("decoder.") else name]
+        mine = ours[name.replace("decoder.", "decoder.backward_decoder.", 1) if name.startswith("decoder.") else name]
         assert torch.equal(mine, value) != ("initial_state" in name), name
 
 
@@ -145,7 +145,7 @@ def test_system_combination_over_words_trains_resumes_and_translates(tiny_data, 
     resumed = train(tiny_data, tmp_path, "nsc_rt", "--reverse-model", reverse, "--max-update", "4")
     assert "Loaded checkpoint" in resumed.stdout + resumed.stderr
     saved, first = torch.load(tmp_path / "checkpoint_last.pt")["model"], torch.load(reverse)["model"]
-    assert all(torch.equal(saved[f"reverse_model.{name}"], value) for name, value in first.items())
+    assert all(torch.equal(saved[f"encoder.reverse_model.{name}"], value) for name, value in first.items())
     assert len(hypotheses(generate(tiny_data, tmp_path / "checkpoint_last.pt", "--print-reverse").stdout)) == 20
 
 
