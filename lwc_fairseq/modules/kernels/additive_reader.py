@@ -1,7 +1,10 @@
 """Additive attention inside a chain of GRUs, differentiated by hand: the kernel of
 :mod:`~lwc_fairseq.modules.additive_attention`.
 
-    α_i = softmax_i(v · tanh(W s + U h_i)),   a = Σ_i α_i h_i
+    α_i = softmax_i(v · tanh(W s + U h_i)),   read = Σ_i α_i (V h_i)
+
+where V h_i (`gates` of the memory) is what h_i contributes to the gates of the GRU that takes the context, so that
+V Σ_i α_i h_i needs no product in the loop.
 
 Letters: S sentences, R = S · beam rows that read, T steps, n tokens of the memory, d width of the state and of the
 attention.
@@ -19,10 +22,9 @@ and requests them again, page by page, which takes longer than computing what th
 
 
 class AdditiveReader:
-    """A :class:`~.gru_chain.Reader`: what a state reads is the context's contribution to the gates of a GRU.
+    """Lets the states of one loop over time read from a memory.
 
-    `beam` consecutive rows read the memory of one sentence without a copy for each. The backward loop computes the
-    tanh again instead of keeping it, since it is by far the largest tensor: (S, beam, n, d) in each step.
+    `beam` consecutive rows read the memory of one sentence, without a copy for each.
 
     Args:
         query: W, (d, d).
@@ -35,11 +37,19 @@ class AdditiveReader:
         self.query, self.energy = query.to(self.keys.dtype), energy.to(self.keys.dtype)
         self.padding_mask = memory.padding_mask[:, None]
         self.tensors = (self.query, self.energy, self.keys, self.values)
+        """What gradients flow to."""
+        self.queries: list[Tensor] = []  # of each step, (S, beam, 1, d)
+        self.alphas: list[Tensor] = []  # of each step, (S, beam, n)
 
-    def begin(self, steps: int, states: Tensor) -> None:
-        self.states = states
-        self.queries = [None] * steps
-        self.alphas = [None] * steps
+    def read(self, state: Tensor) -> Tensor:
+        """What the states (R, d) of the next step read, (R, 3d)."""
+        sentences, _, dim = self.keys.shape
+        query = (state @ self.query.T).view(sentences, -1, 1, dim)
+        scores = self._scores(query).masked_fill_(self.padding_mask, torch.finfo(state.dtype).min)
+        alpha = scores.softmax(-1)
+        self.queries.append(query)
+        self.alphas.append(alpha)
+        return torch.bmm(alpha, self.values).flatten(0, 1)
 
     def _scores(self, query: Tensor) -> Tensor:
         """(S, beam, n) of queries (S, beam, 1, d), some sentences at a time."""
@@ -49,51 +59,60 @@ class AdditiveReader:
         parts = zip(query.split(sentences), self.keys.split(sentences), strict=True)
         return torch.cat([additive_tanh(*part) @ self.energy for part in parts])
 
-    def read(self, step: int, state: Tensor) -> Tensor:
-        sentences, _, dim = self.keys.shape
-        self.queries[step] = query = (state @ self.query.T).view(sentences, -1, 1, dim)
-        scores = self._scores(query).masked_fill_(self.padding_mask, torch.finfo(state.dtype).min)
-        self.alphas[step] = alpha = scores.softmax(-1)
-        return torch.bmm(alpha, self.values).flatten(0, 1)
-
     def weights(self) -> Tensor:
-        """(T, S, beam, n)."""
+        """α of all steps, (T, S, beam, n)."""
         return torch.stack(self.alphas)
 
-    def begin_backward(self, grad_weights: Tensor) -> None:
-        self.grad_weights = grad_weights
-        self.grad_queries = torch.empty_like(self.states)
-        self.grad_energy = torch.zeros_like(self.energy)
-        # of Σ_t ds · (1 - tanh²), the gradient of the keys without the factor v, both terms apart
-        self.grad_scores = torch.zeros_like(self.keys[..., 0])
-        self.grad_scores_tanh2 = torch.zeros_like(self.keys)
 
-    def read_backward(self, step: int, grad_gates: Tensor) -> Tensor:
-        sentences, tokens, dim = self.keys.shape
-        alpha, query = self.alphas[step], self.queries[step]
-        grad_read = grad_gates.view(sentences, -1, grad_gates.size(-1))
-        grad_alpha = torch.baddbmm(self.grad_weights[step], grad_read, self.values.transpose(1, 2))
+class AdditiveReaderGradients:
+    """The backward loop of a reader, from the last step to the first.
+
+    It computes the tanh again instead of keeping it, since (S, beam, n, d) in each step is by far the largest tensor.
+
+    Args:
+        grad_weights: the gradient of the reader's `weights()`.
+        states: those that read, (T, R, d).
+    """
+
+    def __init__(self, reader: AdditiveReader, grad_weights: Tensor, states: Tensor):
+        self.reader = reader
+        self.grad_weights = grad_weights
+        self.states = states
+        self.queries = torch.empty_like(states)
+        self.energy = torch.zeros_like(reader.energy)
+        # The gradient of the keys without the factor v is Σ_t ds · (1 - tanh²). Its two terms are summed separately.
+        self.scores = torch.zeros_like(reader.keys[..., 0])
+        self.scores_tanh2 = torch.zeros_like(reader.keys)
+
+    def read(self, step: int, grad_read: Tensor) -> Tensor:
+        """From the gradient of what was read (R, 3d) to that of the states (R, d)."""
+        reader = self.reader
+        sentences, tokens, dim = reader.keys.shape
+        alpha, query = reader.alphas[step], reader.queries[step]
+        by_sentence = grad_read.view(sentences, -1, grad_read.size(-1))
+        grad_alpha = torch.baddbmm(self.grad_weights[step], by_sentence, reader.values.transpose(1, 2))
         grad_alpha -= (alpha * grad_alpha).sum(-1, keepdim=True)
         grad_score = grad_alpha.mul_(alpha)  # (S, beam, n)
 
-        tanh = additive_tanh(query, self.keys)
-        self.grad_energy += grad_score.view(-1) @ tanh.view(-1, dim)
+        tanh = additive_tanh(query, reader.keys)
+        self.energy += grad_score.view(-1) @ tanh.view(-1, dim)
         tanh2 = tanh.square_()
-        self.grad_scores += grad_score.sum(1)
+        self.scores += grad_score.sum(1)
         for row in range(grad_score.size(1)):
-            self.grad_scores_tanh2.addcmul_(grad_score[:, row, :, None], tanh2[:, row])
+            self.scores_tanh2.addcmul_(grad_score[:, row, :, None], tanh2[:, row])
         # v ∘ Σ_i ds_i (1 - tanh_i²), where the ds of a softmax sum to zero
         summed = torch.bmm(grad_score.view(-1, 1, tokens), tanh2.view(-1, tokens, dim)).squeeze(1)
-        torch.mul(summed, -self.energy, out=self.grad_queries[step])
-        return self.grad_queries[step] @ self.query
+        torch.mul(summed, -reader.energy, out=self.queries[step])
+        return self.queries[step] @ reader.query
 
-    def gradients(self, grad_gates: Tensor) -> tuple[Tensor, ...]:
+    def of_tensors(self, grad_reads: Tensor) -> tuple[Tensor, ...]:
+        """The gradients of the reader's `tensors`, given those of all that was read, (T, R, 3d)."""
         steps, sentences, beam, _ = self.grad_weights.shape
-        grad_query = self.grad_queries.flatten(0, 1).T @ self.states.flatten(0, 1)
-        grad_keys = (self.grad_scores[..., None] - self.grad_scores_tanh2) * self.energy
-        alphas = self.weights().permute(1, 3, 0, 2).reshape(sentences, -1, steps * beam)
-        reads = grad_gates.view(steps, sentences, beam, -1).transpose(0, 1).reshape(sentences, steps * beam, -1)
-        return grad_query, self.grad_energy, grad_keys, torch.bmm(alphas, reads)
+        grad_query = self.queries.flatten(0, 1).T @ self.states.flatten(0, 1)
+        grad_keys = (self.scores[..., None] - self.scores_tanh2) * self.reader.energy
+        alphas = self.reader.weights().permute(1, 3, 0, 2).reshape(sentences, -1, steps * beam)
+        reads = grad_reads.view(steps, sentences, beam, -1).transpose(0, 1).reshape(sentences, steps * beam, -1)
+        return grad_query, self.energy, grad_keys, torch.bmm(alphas, reads)
 
 
 def additive_tanh(query: Tensor, keys: Tensor) -> Tensor:

@@ -12,36 +12,12 @@ each weight's gradient step by step.
 Letters: T steps, R rows (sentences, or hypotheses in decoding), d width of the state.
 """
 
-from typing import Protocol
-
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from .additive_reader import AdditiveReader, AdditiveReaderGradients
 from .tanh import tanh_
-
-
-class Reader(Protocol):
-    """Attention inside a chain: lets a state read from a memory. One object serves one loop."""
-
-    tensors: tuple[Tensor, ...]  # what gradients flow to
-
-    def begin(self, steps: int, states: Tensor) -> None:
-        """Before the loop; `states` (T, R, d) is where the states that will query are being kept."""
-
-    def read(self, step: int, state: Tensor) -> Tensor:
-        """What the state (R, d) reads, as an input to the gates (R, 3d)."""
-
-    def weights(self) -> Tensor:
-        """The attention weights of all steps, T first."""
-
-    def begin_backward(self, grad_weights: Tensor) -> None: ...
-
-    def read_backward(self, step: int, grad_gates: Tensor) -> Tensor:
-        """From the gradient of what was read (R, 3d) to that of the state (R, d)."""
-
-    def gradients(self, grad_gates: Tensor) -> tuple[Tensor, ...]:
-        """After the backward loop: the gradients of `tensors`, given those of all that was read (T, R, 3d)."""
 
 
 class Link:
@@ -53,29 +29,29 @@ class Link:
         readers: attention to memories, whose contributions to the gates are added.
     """
 
-    def __init__(self, recurrent: Tensor, inputs: Tensor | None = None, readers: tuple[Reader, ...] = ()):
+    def __init__(self, recurrent: Tensor, inputs: Tensor | None = None, readers: tuple[AdditiveReader, ...] = ()):
         self.inputs = inputs
         self.readers = readers
         # Under autocast the inputs have half precision and the weights single.
-        dtype = readers[0].tensors[0].dtype if inputs is None else inputs.dtype
+        dtype = readers[0].keys.dtype if inputs is None else inputs.dtype
         self.recurrent = recurrent.to(dtype)
         own = (self.recurrent,) if inputs is None else (self.recurrent, inputs)
         self.tensors = own + tuple(tensor for reader in readers for tensor in reader.tensors)
+        """What gradients flow to."""
 
     def begin(self, steps: int, state: Tensor) -> None:
+        """Make room for what the backward loop needs."""
         rows, dim = state.shape
-        self.states = state.new_empty(steps, rows, dim)
+        self.states = state.new_empty(steps, rows, dim)  # before each step
         self.reset_states = torch.empty_like(self.states)
         self.candidates = torch.empty_like(self.states)
         self.gates = state.new_empty(steps, rows, 2 * dim)
-        for reader in self.readers:
-            reader.begin(steps, self.states)
 
     def step(self, t: int, state: Tensor) -> Tensor:
         """GRU(state, input of step t), (R, d)."""
         dim = state.size(1)
         self.states[t] = state
-        contributions = [reader.read(t, state) for reader in self.readers]
+        contributions = [reader.read(state) for reader in self.readers]
         given = sum(contributions[1:], contributions[0]) if self.inputs is None else sum(contributions, self.inputs[t])
         gates, reset_state, candidate = self.gates[t], self.reset_states[t], self.candidates[t]
         torch.addmm(given[:, : 2 * dim], state, self.recurrent[: 2 * dim].T, out=gates).sigmoid_()
@@ -84,46 +60,57 @@ class Link:
         tanh_(torch.addmm(given[:, 2 * dim :], reset_state, self.recurrent[2 * dim :].T, out=candidate))
         return torch.lerp(state, candidate, update)
 
-    def begin_backward(self, grad_weights: tuple[Tensor, ...]) -> None:
-        steps, rows, dim = self.states.shape
-        self.grad_given = self.states.new_empty(steps, rows, 3 * dim)
-        for reader, grad in zip(self.readers, grad_weights, strict=True):
-            reader.begin_backward(grad)
 
-    def step_backward(self, t: int, grad: Tensor) -> Tensor:
-        """From the gradient of the step's result to that of the state it began with."""
-        dim = grad.size(1)
-        state, candidate, grad_given = self.states[t], self.candidates[t], self.grad_given[t]
-        update, reset = self.gates[t].chunk(2, dim=1)
+class LinkGradients:
+    """The backward loop of a link, from the last step to the first.
+
+    Args:
+        grad_weights: the gradient of each reader's attention weights.
+    """
+
+    def __init__(self, link: Link, grad_weights: list[Tensor]):
+        self.link = link
+        steps, rows, dim = link.states.shape
+        self.given = link.states.new_empty(steps, rows, 3 * dim)  # of W x + b, before the gates' activations
+        self.readers = [
+            AdditiveReaderGradients(reader, grad, link.states)
+            for reader, grad in zip(link.readers, grad_weights, strict=True)
+        ]
+
+    def step(self, t: int, grad: Tensor) -> Tensor:
+        """From the gradient of the step's result to that of the state before it."""
+        link, dim = self.link, grad.size(1)
+        state, candidate, given = link.states[t], link.candidates[t], self.given[t]
+        update, reset = link.gates[t].chunk(2, dim=1)
         grad_candidate = torch.ops.aten.tanh_backward(grad * update, candidate)
-        grad_reset_state = grad_candidate @ self.recurrent[2 * dim :]
-        grad_given[:, 2 * dim :] = grad_candidate
-        grad_given[:, :dim] = torch.ops.aten.sigmoid_backward(grad * (candidate - state), update)
-        grad_given[:, dim : 2 * dim] = torch.ops.aten.sigmoid_backward(grad_reset_state * state, reset)
+        grad_reset_state = grad_candidate @ link.recurrent[2 * dim :]
+        given[:, 2 * dim :] = grad_candidate
+        given[:, :dim] = torch.ops.aten.sigmoid_backward(grad * (candidate - state), update)
+        given[:, dim : 2 * dim] = torch.ops.aten.sigmoid_backward(grad_reset_state * state, reset)
         grad_state = torch.addcmul(grad - grad * update, grad_reset_state, reset)
-        grad_state.addmm_(grad_given[:, : 2 * dim], self.recurrent[: 2 * dim])
+        grad_state.addmm_(given[:, : 2 * dim], link.recurrent[: 2 * dim])
         for reader in self.readers:
-            grad_state += reader.read_backward(t, grad_given)
+            grad_state += reader.read(t, given)
         return grad_state
 
-    def gradients(self) -> tuple[Tensor, ...]:
-        """The gradients of `tensors`."""
-        dim = self.states.size(2)
-        grad_given = self.grad_given.flatten(0, 1)
-        grad_recurrent = torch.empty_like(self.recurrent)
-        torch.mm(grad_given[:, : 2 * dim].T, self.states.flatten(0, 1), out=grad_recurrent[: 2 * dim])
-        torch.mm(grad_given[:, 2 * dim :].T, self.reset_states.flatten(0, 1), out=grad_recurrent[2 * dim :])
-        own = (grad_recurrent,) if self.inputs is None else (grad_recurrent, self.grad_given)
-        return own + tuple(grad for reader in self.readers for grad in reader.gradients(self.grad_given))
+    def of_tensors(self) -> tuple[Tensor, ...]:
+        """The gradients of the link's `tensors`."""
+        link, dim = self.link, self.link.states.size(2)
+        given = self.given.flatten(0, 1)
+        grad_recurrent = torch.empty_like(link.recurrent)
+        torch.mm(given[:, : 2 * dim].T, link.states.flatten(0, 1), out=grad_recurrent[: 2 * dim])
+        torch.mm(given[:, 2 * dim :].T, link.reset_states.flatten(0, 1), out=grad_recurrent[2 * dim :])
+        own = (grad_recurrent,) if link.inputs is None else (grad_recurrent, self.given)
+        return own + tuple(grad for reader in self.readers for grad in reader.of_tensors(self.given))
 
 
 class _Chain(torch.autograd.Function):
-    """The loop, differentiated by hand. `tensors` are those of the links, named so that autograd knows of them."""
+    """The loop as one operation of autograd. `tensors` are those of the links."""
 
     @staticmethod
     def forward(ctx, links: list[Link], steps: int, state: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
         ctx.links = links
-        ctx.save_for_backward(*tensors)  # the links hold them; autograd should know that they must not change
+        ctx.save_for_backward(*tensors)  # the links hold them; this lets autograd notice when one changes
         results = state.new_empty(steps, *state.shape)
         for link in links:
             link.begin(steps, state)
@@ -138,23 +125,13 @@ class _Chain(torch.autograd.Function):
     def backward(ctx, grad_results: Tensor, *grad_weights: Tensor) -> tuple[Tensor | None, ...]:
         _ = ctx.saved_tensors  # raises if one of them has changed, or if the graph is gone
         remaining = iter(grad_weights)
-        for link in ctx.links:
-            link.begin_backward(tuple(next(remaining) for _ in link.readers))
+        links = [LinkGradients(link, [next(remaining) for _ in link.readers]) for link in ctx.links]
         grad = torch.zeros_like(grad_results[0])
         for t in reversed(range(len(grad_results))):
             grad = grad + grad_results[t]
-            for link in reversed(ctx.links):
-                grad = link.step_backward(t, grad)
-        gradients = [gradient for link in ctx.links for gradient in link.gradients()]
-        for part in [*ctx.links, *(reader for link in ctx.links for reader in link.readers)]:
-            _forget_gradients(part)
-        return None, None, grad, *gradients
-
-
-def _forget_gradients(part: Link | Reader) -> None:
-    """Free what a backward pass has gathered, which would else stay until the loss is gone."""
-    for name in [name for name in vars(part) if name.startswith("grad_")]:
-        delattr(part, name)
+            for link in reversed(links):
+                grad = link.step(t, grad)
+        return None, None, grad, *(gradient for link in links for gradient in link.of_tensors())
 
 
 def run_chain(links: list[Link], steps: int, state: Tensor) -> tuple[Tensor, list[Tensor]]:
@@ -169,6 +146,6 @@ def run_chain(links: list[Link], steps: int, state: Tensor) -> tuple[Tensor, lis
         The state after the last link of each step (T, R, d), and the attention weights of all readers, in order.
     """
     state = state.to(links[0].recurrent.dtype)
-    with torch.autocast(state.device.type, enabled=False):  # the links have made all dtypes one
+    with torch.autocast(state.device.type, enabled=False):  # the links have one dtype
         results, *weights = _Chain.apply(links, steps, state, *(tensor for link in links for tensor in link.tensors))
     return results, weights
