@@ -23,7 +23,7 @@ class BidirectionalCrossEntropyConfig(ChunkedCrossEntropyConfig):
     )
 
     def check(self) -> None:
-        """Raises UserError, a ValueError, that names the setting which cannot be."""
+        """Raises UserError naming the invalid setting."""
         if not 0 <= self.forward_weight <= 1:
             raise UserError(f"--forward-weight {self.forward_weight}: λ must be in [0, 1]")
         super().check()
@@ -35,11 +35,11 @@ class BidirectionalCrossEntropy(ChunkedCrossEntropyCriterion):
 
         -λ Σ_j log P(y_j | y_<j, x, s̃) - (1 - λ) Σ_j log P(y_j | y_>j, x)
 
-    The second term is teacher-forced on the reversed target. λ is --forward-weight; in the authors' published code it
-    weighs the other term. A term of weight 0 is logged all the same. --label-smoothing is for both (paper: none).
+    The second term is teacher-forced on the reversed target. λ is --forward-weight. In the authors' published code λ
+    weighs the other term. A term of weight 0 is still logged. --label-smoothing applies to both terms (paper: none).
 
-    The model is called with `backward` and `features_only`, and gives what goes into both output layers: logits are
-    made and used up in chunks (:mod:`~lwc_fairseq.modules.chunked_cross_entropy`).
+    The model returns what goes into both output layers, and the logits are computed in chunks
+    (:mod:`~lwc_fairseq.modules.chunked_cross_entropy`).
     """
 
     config = BidirectionalCrossEntropyConfig
@@ -54,13 +54,13 @@ class BidirectionalCrossEntropy(ChunkedCrossEntropyCriterion):
         forward, backward = model(**sample["net_input"], backward=True, features_only=True)
         forward_loss, forward_nll = self.term(forward, sample["target"])
         backward_loss, backward_nll = self.term(backward, reverse_targets(sample["target"], self.padding_idx))
-        # a term of weight 0 stays in the sum: distributed training wants a gradient of every parameter, if of zeros
+        # A term of weight 0 stays in the sum, because distributed training needs a gradient for every parameter.
         loss = self.cfg.forward_weight * forward_loss + (1 - self.cfg.forward_weight) * backward_loss
         return self.with_log(sample, loss, nll_loss=forward_nll, backward_nll_loss=backward_nll)
 
     @staticmethod
     def reduce_metrics(logging_outputs: list[dict]) -> None:
-        """Both terms in bits a token, and their perplexities: plain names for the forward one, as everywhere."""
+        """Both terms in bits per token, and their perplexities. The forward term has the usual names."""
 
         def total(name):
             return sum(log.get(name, 0) for log in logging_outputs)

@@ -1,4 +1,4 @@
-"""Cross entropy, with or without label smoothing, that never holds all logits."""
+"""Cross entropy, with or without label smoothing, that never holds all logits in memory."""
 
 from dataclasses import dataclass, field
 
@@ -21,18 +21,18 @@ class ChunkedCrossEntropyConfig(FairseqDataclass):
     sentence_avg: bool = II("optimization.sentence_avg")
 
     def check(self) -> None:
-        """Raises UserError, a ValueError, that names the setting which cannot be."""
+        """Raises UserError naming the invalid setting."""
         if not 0 <= self.label_smoothing < 1:
             raise UserError(f"--label-smoothing {self.label_smoothing}: must be in [0, 1)")
 
 
 @register_criterion("chunked_cross_entropy", dataclass=ChunkedCrossEntropyConfig)
 class ChunkedCrossEntropyCriterion(FairseqCriterion):
-    """The loss of fairseq's `label_smoothed_cross_entropy` (and with ε = 0 of its `cross_entropy`), logged alike:
-    faster, in less memory (:mod:`~lwc_fairseq.modules.chunked_cross_entropy`).
+    """The loss of fairseq's `label_smoothed_cross_entropy`, or with ε = 0 of its `cross_entropy`, and the same log. It
+    is faster and needs less memory (:mod:`~lwc_fairseq.modules.chunked_cross_entropy`).
 
-    It works with every model of this plugin, and with those of fairseq whose decoder takes `features_only` and ends
-    in a linear layer, such as `transformer`.
+    It works with every model of this plugin, and with models of fairseq whose decoder takes `features_only` and ends in
+    a linear layer, such as `transformer`.
     """
 
     config = ChunkedCrossEntropyConfig
@@ -64,7 +64,7 @@ class ChunkedCrossEntropyCriterion(FairseqCriterion):
         return chunked_cross_entropy(*features, real, self.cfg.label_smoothing)
 
     def with_log(self, sample: dict, loss: Tensor, **others: Tensor) -> tuple[Tensor, int, dict]:
-        """The loss, its denominator, and what is logged: it and `others`."""
+        """The loss, its denominator, and what is logged: the loss and `others`."""
         sentences = sample["target"].size(0)
         sample_size = sentences if self.cfg.sentence_avg else sample["ntokens"]
         sums = {name: value.data for name, value in {"loss": loss, **others}.items()}

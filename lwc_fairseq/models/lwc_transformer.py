@@ -31,8 +31,8 @@ from ..modules.embedding import ConcatEmbedding
 from ..modules.mixed_attention import Attend, StepAttention, attend_packed
 from ..modules.output_features import OutputFeatures
 from ..modules.separate_attention import PackedSeparateAttention, SeparateAttend, StepSeparateAttention
-from ._presets import register_preset
 from .interface import DecoderAttention, TranslationModel
+from .presets import register_preset
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Parts of a model that start from another model's checkpoint."""
+"""Models that start from another model's checkpoint."""
 
 import os
 
@@ -9,20 +9,20 @@ from torch import nn
 from lwc_fairseq_compat import UserError
 
 Part = tuple[nn.Module, str, tuple[str, ...]]
-"""A module, the prefix of its weights' names in the other model, and the beginnings of names to leave out."""
+"""A module, the prefix of its parameters' names in the other model, and prefixes of parameters to leave out."""
 
 
 class Pretrained:
     """Loads a checkpoint's weights into parts of a new model.
 
-    A model is built anew for generation as well, and gets the weights of its own checkpoint then; the other one need
-    not be there any more, nor fit. So what is wrong with it is an error only when training begins without a checkpoint.
+    fairseq builds a model for generation too, and then loads the model's own checkpoint. The other checkpoint may be
+    gone by then. So a problem with it is kept, and raised only when training begins without a checkpoint of its own.
 
     Args:
-        option: how the user names the file.
-        path: the file of a right-to-left model, or None.
+        option: the command-line option that names the file.
+        path: the checkpoint of a right-to-left model, or None.
         parts: what to load.
-        needed: whether training cannot begin without.
+        needed: whether training needs it.
     """
 
     def __init__(self, option: str, path: str | None, parts: list[Part], needed: bool = False):
@@ -50,17 +50,17 @@ class Pretrained:
             load_part(module, state["model"], prefix, left_out, f"{option} {path}")
 
     def forget(self) -> None:
-        """The model has got the weights of a checkpoint of its own."""
+        """The model has loaded its own checkpoint."""
         self.problem = None
 
     def require(self) -> None:
-        """Raises UserError if a part has no weights to start from."""
+        """Raises UserError if a part has not got its weights."""
         if self.problem:
             raise UserError(self.problem)
 
 
 def load_part(module: nn.Module, weights: dict, prefix: str, left_out: tuple[str, ...], source: str) -> None:
-    """Copy weights into a module, all of it but for the names that begin with `left_out`."""
+    """Copy weights into all parameters of a module except those whose names begin with a prefix in `left_out`."""
     wanted = {name: value for name, value in module.state_dict().items() if not name.startswith(left_out or ("\0",))}
     for name, value in wanted.items():
         given = weights.get(prefix + name)

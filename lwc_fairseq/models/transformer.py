@@ -13,17 +13,18 @@ from ..modules.context_gate import ContextGate
 
 
 class PaperTransformer(TransformerModel):
-    """fairseq's Transformer as the baseline of He et al. (NeurIPS 2018): one vocabulary and one table of embeddings for
-    source, target and output, and layer norm before the sub-layers, as in tensor2tensor, which they ran.
+    """fairseq's Transformer as the baseline of He et al. (NeurIPS 2018): one vocabulary, one table of embeddings for
+    source, target and output, and layer norm before the sub-layers, as in tensor2tensor, which they used.
 
-    All of fairseq's options stay: --encoder-layers and --decoder-layers (Table 4: 4, 6, 8, 10), widths, dropout.
+    All options of fairseq's Transformer work: --encoder-layers and --decoder-layers (Table 4: 4, 6, 8, 10), widths,
+    dropout.
     """
 
     defaults: dict[str, object] = {"share_all_embeddings": True}
 
     @classmethod
     def fill_in(cls, args) -> None:
-        """What the command line left out, as fairseq's functions of architectures do."""
+        """Set what the command line leaves out, as fairseq's architecture functions do."""
         for name, value in cls.defaults.items():
             setattr(args, name, getattr(args, name, value))
         base_architecture(args)
@@ -34,18 +35,18 @@ class PaperTransformer(TransformerModel):
         if source != target:
             raise UserError(
                 f"the papers' Transformer has one vocabulary for both languages, but the dictionaries differ "
-                f"({len(source)} and {len(target)} types): run fairseq-preprocess with --joined-dictionary, or take "
+                f"({len(source)} and {len(target)} types): run fairseq-preprocess with --joined-dictionary, or use "
                 "fairseq's own --arch transformer"
             )
-        cls.fill_in(args)  # hydra does not call functions of architectures
+        cls.fill_in(args)  # hydra does not call architecture functions
         return super().build_model(args, task)
 
 
 class ContextGateTransformer(PaperTransformer):
     """The baseline with a context gate in each decoder layer (Tu et al., TACL 2017; He et al., §5.4).
 
-    The details of He et al. stand in a supplement that was not at hand. Chosen here: in each decoder layer, a scalar
-    gate a position weighs the output of self-attention, the target context, against that of source attention
+    He et al. give the details in a supplement, which was not available. Here each decoder layer has a scalar gate for
+    each position. It weighs the output of self-attention, the target context, against the output of source attention
     (:class:`~lwc_fairseq.modules.context_gate.ContextGate`). With 31,300 types it has 19.08M parameters, as published.
     """
 
@@ -56,7 +57,7 @@ class ContextGateTransformer(PaperTransformer):
 
 
 class ContextGateDecoder(TransformerDecoderBase):
-    """fairseq's decoder, of gated layers."""
+    """fairseq's decoder with gated layers."""
 
     def build_decoder_layer(self, cfg: TransformerConfig, no_encoder_attn: bool = False):
         layer = ContextGateDecoderLayer(cfg, no_encoder_attn)
@@ -64,12 +65,13 @@ class ContextGateDecoder(TransformerDecoderBase):
 
 
 class ContextGateDecoderLayer(TransformerDecoderLayerBase):
-    """fairseq's layer, which calls `residual_connection` after self-attention, source attention and feed-forward."""
+    """fairseq's layer with a gate. fairseq calls `residual_connection` after self-attention, after source attention and
+    after the feed-forward network."""
 
     def __init__(self, cfg: TransformerConfig, no_encoder_attn: bool = False):
         super().__init__(cfg, no_encoder_attn)
         self.context_gate = ContextGate(cfg.decoder.embed_dim)
-        self.contexts: list[Tensor] = []  # of the call that is running
+        self.contexts: list[Tensor] = []  # of the current call
 
     def forward(self, *args, **kwargs):
         self.contexts = []
@@ -83,12 +85,15 @@ class ContextGateDecoderLayer(TransformerDecoderLayerBase):
         if len(self.contexts) != 2:
             return super().residual_connection(x, residual)
         target_context, source_context = self.contexts
-        # the residual has the target context in it, ungated
+        # The residual contains the target context without the gate.
         return residual - target_context + self.context_gate(residual, target_context, source_context)
 
 
 def register_baseline(name: str, model: type[PaperTransformer], **defaults: object) -> None:
-    """Register `model` as `name`, with its own defaults for options of fairseq's Transformer."""
+    """Register `model` as `name`, with other defaults for the options of fairseq's Transformer.
+
+    fairseq registers its Transformer without a dataclass, so :mod:`~.presets` does not serve.
+    """
     norms = {"encoder_normalize_before": True, "decoder_normalize_before": True}
     attributes = {
         "__module__": model.__module__,
@@ -111,7 +116,7 @@ def sizes(embed_dim: int, ffn_embed_dim: int, heads: int) -> dict[str, int]:
 
 register_baseline("transformer_small", PaperTransformer, **sizes(256, 1024, 4))
 register_baseline("transformer_base", PaperTransformer, **sizes(512, 2048, 8))
-# As in Vaswani et al., whose figures the paper lists. (The paper writes a feed-forward width of 2,048 for "big", and
-# lwc_transformer_big has it; but 14 layers equal 6 + 6 in parameters, as the paper says they do, with 4,096 in both.)
+# As in Vaswani et al., whose figures the paper lists. The paper gives a feed-forward width of 2,048 for "big", which
+# lwc_transformer_big has. With 4,096 in both, 14 layers would have as many parameters as 6 + 6, as the paper says.
 register_baseline("transformer_big", PaperTransformer, **sizes(1024, 4096, 16))
 register_baseline("transformer_context_gate", ContextGateTransformer, **sizes(256, 1024, 4))

@@ -2,12 +2,15 @@
 
     L = Σ_i (1 - ε - e) (-log p_i(y_i)) + e Σ_v -log p_i(v),   e = ε / (V - 1),   p_i = softmax(W t_i + b)
 
-with fairseq's ε and e (`label_smoothed_nll_loss`). Logits of a few rows at a time are made, turned into their gradient
+with fairseq's ε and e (`label_smoothed_nll_loss`). The loss is computed for a few rows at a time: their logits become
+their gradient
 
     ∂L/∂logits_i = p_i - e - (1 - ε - e) [y_i]
 
-and at once multiplied into the gradients of t, W and b, so that neither N × V logits nor their gradient are ever held.
-N rows, d width, V types.
+and this is multiplied into the gradients of t, W and b at once. So neither the N × V logits nor their gradient are ever
+held in memory as a whole.
+
+Letters: N rows, d width, V types.
 """
 
 import torch
@@ -16,16 +19,16 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 CHUNK = 2**23
-"""Logits that are held at a time."""
+"""Maximum number of logits held at a time."""
 
 HALF_RANGE = 2.0**12
-"""How large a sum in float16 may become."""
+"""The largest sum that float16 products are scaled to."""
 
 
 def chunked_cross_entropy(
     features: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, smoothing: float
 ) -> tuple[Tensor, Tensor]:
-    """L, and with ε = 0 (for logging: without a gradient).
+    """L, and L with ε = 0, which is for logging and has no gradient.
 
     Args:
         features: t, (N, d).
@@ -46,7 +49,7 @@ def chunked_cross_entropy(
 
 
 class ChunkedCrossEntropy(torch.autograd.Function):
-    """The sums, whose gradients are made on the way."""
+    """Both sums. The forward pass already computes the gradients, which the backward pass scales."""
 
     @staticmethod
     def forward(ctx, features, weight, bias, target, smoothing):
@@ -92,10 +95,10 @@ class ChunkedCrossEntropy(torch.autograd.Function):
 
 
 def add_gradients(grads: list[Tensor | None], grad: Tensor, features: Tensor, weight: Tensor, part: slice) -> None:
-    """Multiply the gradient of some rows' logits into those of features, weight and bias, which are in `grad`'s dtype.
+    """Multiply the gradient of some rows' logits into those of features, weight and bias, which have `grad`'s dtype.
 
-    Products are made in the features' dtype. In float16 they are made as large as sums over these rows may be, so that
-    small gradients do not vanish; they are brought back before they are added up.
+    The products are computed in the features' dtype. For float16 the gradient is scaled up as far as sums over these
+    rows allow, so that small entries do not vanish, and the products are scaled back before they are added.
     """
     of_features, of_weight, of_bias = grads
     if of_bias is not None:

@@ -5,12 +5,12 @@ from torch import Tensor, nn
 
 
 class ContextGate(nn.Module):
-    """Weighs what a decoder layer took from the target so far against what it took from the source:
+    """Weighs a decoder layer's target context against its source context:
 
         z = σ(w · [x; t; s] + b),   2 (1 - z) t + 2 z s
 
-    with the state x, the target context t and the source context s of a position; z is a scalar. w and b begin at 0,
-    so z at ½, and the sum begins as t + s, that of a layer without gate.
+    with the state x, the target context t and the source context s of a position. z is a scalar. w and b are initially
+    0, so z is ½ and the sum is t + s, as in a layer without the gate.
 
     Args:
         embed_dim: d.
@@ -23,6 +23,6 @@ class ContextGate(nn.Module):
         nn.init.zeros_(self.gate.bias)
 
     def forward(self, state: Tensor, target_context: Tensor, source_context: Tensor) -> Tensor:
-        """(..., d) each, and the same returned."""
+        """Three tensors (..., d) to one."""
         z = self.gate(torch.cat([state, target_context, source_context], dim=-1)).sigmoid()
         return 2 * ((1 - z) * target_context + z * source_context)

@@ -9,11 +9,11 @@ from .gru import GRUCell
 
 @torch.no_grad()
 def initialize_recurrent(model: nn.Module, std: float) -> None:
-    """Zhang, Xiong, Su (2018), section 4.2: recurrent weights are random orthogonal matrices, all others are drawn
-    from a normal distribution around zero. Biases and the embedding of padding are zero.
+    """Draw the weights as Zhang, Xiong, Su (2018), section 4.2: recurrent weights are random orthogonal matrices, all
+    other weights come from a normal distribution with mean zero. Biases and the embedding of padding are zero.
 
     Args:
-        std: its standard deviation, in the paper 0.01.
+        std: the standard deviation, in the paper 0.01.
     """
     for module in model.modules():
         if isinstance(module, (nn.Linear, nn.Embedding)):
@@ -23,9 +23,9 @@ def initialize_recurrent(model: nn.Module, std: float) -> None:
         if isinstance(module, AdditiveAttention):
             nn.init.normal_(module.energy, std=std)
         if isinstance(module, GRUCell):
-            for block in module.recurrent.chunk(3):  # of the gates and the candidate
+            for block in module.recurrent.chunk(3):  # update gate, reset gate, candidate
                 nn.init.orthogonal_(block)
-    # last, as a table may be the weight of a linear map, too
+    # This comes last, because an embedding may also be the weight of a linear layer.
     for module in model.modules():
         if isinstance(module, nn.Embedding):
             module.weight[module.padding_idx].zero_()

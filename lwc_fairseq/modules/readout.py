@@ -2,7 +2,7 @@
 
     t_j = tanh(W [E_{y_{j-1}}; s_j; contexts] + b)
 
-The readout of the dl4mt tutorial as one linear map of everything that the decoder knows.
+This is the readout of the dl4mt tutorial, with its three linear maps joined into one.
 """
 
 import torch

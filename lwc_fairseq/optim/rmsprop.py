@@ -1,4 +1,4 @@
-"""RMSprop as Graves wrote it, which neither fairseq nor torch has."""
+"""RMSprop as Graves defines it. Neither fairseq nor torch has it."""
 
 from dataclasses import dataclass, field
 
@@ -32,7 +32,7 @@ class RMSprop(TorchOptimizer):
 
     @property
     def optimizer_config(self) -> dict:
-        """The optimizer's arguments; fairseq takes the learning rate from here when it resumes."""
+        """The optimizer's arguments; fairseq reads the learning rate here when it resumes."""
         return {
             "lr": self.first_lr,
             "rho": self.cfg.rmsprop_rho,
@@ -48,8 +48,8 @@ class CenteredRMSprop(torch.optim.Optimizer):
         v ← ρ v + (1 - ρ) g²,   m ← ρ m + (1 - ρ) g
         Δ ← μ Δ - lr · g / √(v - m² + ε),   θ ← θ + Δ
 
-    So each gradient is divided by its standard deviation. `torch.optim.RMSprop(centered=True)` differs in ε, which it
-    adds to the root: for gradients near zero its step is 1 / ε times as long as the gradient, this one's 1 / √ε times.
+    Each gradient is divided by its standard deviation. `torch.optim.RMSprop(centered=True)` adds ε outside the root
+    instead: for gradients near zero its step is 1 / ε times the gradient, here it is 1 / √ε times the gradient.
 
     Args:
         lr, rho, eps, momentum: lr, ρ, ε, μ.
@@ -60,7 +60,7 @@ class CenteredRMSprop(torch.optim.Optimizer):
         super().__init__(params, {"lr": lr, "rho": rho, "eps": eps, "momentum": momentum, "weight_decay": weight_decay})
 
     def __setstate__(self, state: dict) -> None:
-        """torch's hook of loading; what was saved by torch's RMSprop, which served here before, lacks ρ and m."""
+        """torch's hook for loading. Checkpoints of version 0.1 come from torch's RMSprop and lack ρ and m."""
         super().__setstate__(state)
         for group in self.param_groups:
             for name, value in self.defaults.items():
@@ -74,7 +74,7 @@ class CenteredRMSprop(torch.optim.Optimizer):
                     self._update(parameter, self.state[parameter], group)
 
     def _update(self, parameter: Tensor, state: dict, group: dict) -> None:
-        names = ["square_avg", "grad_avg"] + ["step_before"] * bool(group["momentum"])
+        names = ["square_avg", "grad_avg", *(["step_before"] if group["momentum"] else [])]
         for name in names:
             if name not in state:
                 state[name] = torch.zeros_like(parameter)
@@ -82,7 +82,7 @@ class CenteredRMSprop(torch.optim.Optimizer):
         gradient = parameter.grad.add(parameter, alpha=group["weight_decay"])
         squares.lerp_(gradient.square(), 1 - group["rho"])
         mean.lerp_(gradient, 1 - group["rho"])
-        variance = (squares - mean.square()).clamp_(min=0)  # rounding may take it below
+        variance = (squares - mean.square()).clamp_(min=0)  # rounding may make it negative
         deviation = variance.add_(group["eps"]).sqrt_()
         if group["momentum"]:
             step = state["step_before"].mul_(group["momentum"]).addcdiv_(gradient, deviation, value=-group["lr"])

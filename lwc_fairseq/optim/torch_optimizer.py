@@ -1,14 +1,14 @@
-"""An optimizer of torch as one of fairseq."""
+"""Optimizers of torch as optimizers of fairseq."""
 
 from fairseq.optim import FairseqOptimizer
 
 
 class TorchOptimizer(FairseqOptimizer):
-    """What those that update each element by itself have in common. A subclass makes `_optimizer`."""
+    """An optimizer that updates each element independently. A subclass sets `_optimizer`."""
 
     @property
     def supports_flat_params(self) -> bool:
-        """Each element is updated by itself, so --fp16 may flatten parameters into one."""
+        """Elements are independent, so --fp16 may flatten all parameters into one."""
         return True
 
     @property

@@ -7,12 +7,12 @@ from fairseq.models import BaseFairseqModel, register_model
 
 
 def register_preset(
-    name: str, model: type[BaseFairseqModel], config: type[FairseqDataclass], doc: str | None = None, **defaults: object
+    name: str, model: type[BaseFairseqModel], config: type[FairseqDataclass], **defaults: object
 ) -> None:
-    """Register `model` as `name`, with `config`'s defaults changed to `defaults`, and a docstring of its own if given.
+    """Register `model` as `name`, with `config`'s defaults changed to `defaults`.
 
-    fairseq's own presets are functions that fill in what the command line left out; it runs them twice, and hydra
-    not at all. A preset that is a model with its own dataclass is the same for --arch, hydra and YAML.
+    fairseq's own presets are functions that set what the command line leaves out. fairseq calls them twice, hydra never.
+    A preset that is a model with its own dataclass means the same for --arch, hydra and YAML.
     """
     changed = [
         (f.name, f.type, field(default=defaults.pop(f.name), metadata=f.metadata))
@@ -23,5 +23,5 @@ def register_preset(
         raise TypeError(f"preset {name}: {config.__name__} has no {', '.join(defaults)}")
     namespace = {"__module__": config.__module__, "__doc__": config.__doc__}
     preset_config = make_dataclass(config.__name__, changed, bases=(config,), namespace=namespace)
-    attributes = {"__module__": model.__module__, "__doc__": doc or model.__doc__}
+    attributes = {"__module__": model.__module__, "__doc__": model.__doc__}
     register_model(name, dataclass=preset_config)(type(model.__name__, (model,), attributes))
