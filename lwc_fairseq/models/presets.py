@@ -11,8 +11,8 @@ def register_preset(
 ) -> None:
     """Register `model` as `name`, with `config`'s defaults changed to `defaults`.
 
-    fairseq's own presets are functions that set what the command line leaves out. fairseq calls them twice, hydra never.
-    A preset that is a model with its own dataclass means the same for --arch, hydra and YAML.
+    fairseq's own presets are functions that set what the command line leaves out. fairseq calls them twice, and hydra
+    never does. A preset that is a model with its own dataclass means the same for --arch, hydra and YAML.
     """
     changed = [
         (f.name, f.type, field(default=defaults.pop(f.name), metadata=f.metadata))
