@@ -25,12 +25,12 @@ from lwc_fairseq_compat import UserError
 
 from ..data.reverse import reverse_inputs
 from ..modules.attention_memory import Memory
-from ..modules.decoding_cache import SourceMemory
 from ..modules.initialization import initialize_recurrent
 from ..modules.output_features import OutputFeatures
 from ..modules.recurrent_decoder import RecurrentDecoder, Steps
 from ..modules.recurrent_encoder import BidirectionalEncoder, SourceOrder
 from ..modules.reverse_search import ReverseTranslation, search_greedily
+from ..modules.source_memory import SourceMemory
 from ._pretrained import Pretrained
 from ._recurrent import RecurrentConfig
 from .interface import BidirectionalModel, DecoderAttention, TranslationModel

@@ -25,11 +25,11 @@ from torch import Tensor, nn
 from lwc_fairseq_compat import UserError
 
 from ..modules.attention_memory import Memory
-from ..modules.decoding_cache import SourceMemory
 from ..modules.initialization import initialize_recurrent
 from ..modules.output_features import OutputFeatures
 from ..modules.recurrent_decoder import RecurrentDecoder
 from ..modules.recurrent_encoder import BidirectionalEncoder, DeepEncoder, SourceOrder
+from ..modules.source_memory import SourceMemory
 from ._presets import register_preset
 from ._recurrent import RecurrentConfig
 from .interface import DecoderAttention, TranslationModel

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .attention_memory import ProjectedMemory
+from .row_groups import group_rows, kept_sentences
 
 
 @dataclass(frozen=True)
@@ -35,64 +35,6 @@ class SourceCache:
             self.padding_mask.index_select(0, kept),
             beam,
         )
-
-
-@dataclass(frozen=True)
-class SourceMemory:
-    """What a recurrent decoder starts from: the encoder's output, held per sentence as in `SourceCache`."""
-
-    first_state: Tensor  # (S, width), the decoder's state before the first word
-    memories: tuple[ProjectedMemory, ...]  # one for each attention, of (S, n, D)
-    beam: int = 1  # consecutive rows that share a sentence
-
-    def first_states(self, rows: int) -> Tensor:
-        """`first_state` for every one of R hypotheses, (R, width)."""
-        return self.first_state.repeat_interleave(rows // len(self.first_state), dim=0)
-
-    def reorder(self, order: Tensor) -> "SourceMemory":
-        """As :meth:`SourceCache.reorder`."""
-        kept, beam = kept_sentences(order, len(self.first_state), self.beam)
-        if kept is None:
-            return SourceMemory(self.first_state, self.memories, beam)
-        return SourceMemory(
-            self.first_state.index_select(0, kept),
-            tuple(memory.select(kept) for memory in self.memories),
-            beam,
-        )
-
-
-def kept_sentences(order: Tensor, sentences: int, beam: int) -> tuple[Tensor | None, int]:
-    """What a reordering of rows means for what is held per sentence.
-
-    Args:
-        order: for each new row the old row it continues, of sentences · beam.
-
-    Returns:
-        The sentences to keep, by index, or None if they stay as they are; and the new beam.
-    """
-    kept, beam = group_rows(order.tolist(), beam)
-    if kept == list(range(sentences)):
-        return None, beam
-    return torch.tensor(kept, dtype=torch.long, device=order.device), beam
-
-
-def group_rows(order: list[int], beam: int) -> tuple[list[int], int]:
-    """Group reordered rows by sentence.
-
-    Args:
-        order: for each new row the old row it continues; old row r belongs to sentence r // beam.
-
-    Returns:
-        The sentence of each group, and how many consecutive new rows make a group: as many as there are in the
-        first run of one sentence or as many as before, if all groups can be that large; 1 in an irregular order.
-    """
-    sentences = [row // beam for row in order]
-    run = next((i for i, sentence in enumerate(sentences) if sentence != sentences[0]), len(sentences))
-    for size in filter(None, (run, beam)):
-        groups = [sentences[i : i + size] for i in range(0, len(sentences), size)]
-        if all(group == [group[0]] * size for group in groups):
-            return [group[0] for group in groups], size
-    return sentences, 1
 
 
 FIRST_TOKENS = 32

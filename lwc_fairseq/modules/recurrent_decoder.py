@@ -20,9 +20,9 @@ from torch import Tensor, nn
 
 from .attention_memory import Memory
 from .conditional_gru import ConditionalGRU
-from .decoding_cache import SourceMemory
 from .output_features import OutputFeatures
 from .readout import Readout
+from .source_memory import SourceMemory
 
 
 class Seen(NamedTuple):

@@ -11,8 +11,8 @@ from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from .decoding_cache import SourceMemory
 from .recurrent_decoder import RecurrentDecoder
+from .source_memory import SourceMemory
 
 
 class ReverseTranslation(NamedTuple):

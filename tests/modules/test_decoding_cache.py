@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from lwc_fairseq.modules.decoding_cache import SourceCache, TargetCache, group_rows
+from lwc_fairseq.modules.decoding_cache import SourceCache, TargetCache
+from lwc_fairseq.modules.row_groups import group_rows
 
 
 def test_group_rows():
