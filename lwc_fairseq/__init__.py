@@ -19,7 +19,7 @@ except ModuleNotFoundError as error:
 
 from .criterions import bidirectional_cross_entropy, chunked_cross_entropy  # noqa: E402, F401
 from .hub import load  # noqa: E402, F401
-from .models import abd, deepatt, lwc_transformer, nsc, transformer  # noqa: E402, F401
+from .models import abd, deepatt, lwc_ablations, lwc_transformer, nsc, transformer  # noqa: E402, F401
 from .optim import fused_adam, rmsprop  # noqa: E402, F401
 from .tasks import concat_translation  # noqa: E402, F401
 

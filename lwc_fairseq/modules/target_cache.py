@@ -1,59 +1,33 @@
-"""What decoding remembers: of the source, once a sentence, and of the target, once a hypothesis."""
+"""What the decoder of the layer-wise coordinated Transformer remembers of the target.
 
-from dataclasses import dataclass
+Letters: S sentences, R = S · beam hypotheses, t tokens held, m new tokens, H heads, d width of the model.
+"""
 
 import torch
 from torch import Tensor
 
-from .row_groups import group_rows, kept_sentences
-
-
-@dataclass(frozen=True)
-class SourceCache:
-    """Keys and values of every layer for the source tokens: the encoder's output.
-
-    They are held per sentence. A generator that wants them per hypothesis gets the same tensors and a larger `beam`.
-    """
-
-    keys: tuple[Tensor, ...]  # a layer each, (S, H, N, d/H)
-    values: tuple[Tensor, ...]  # the same
-    padding_mask: Tensor  # (S, N), True at padding
-    beam: int = 1  # consecutive rows that share a sentence
-
-    def reorder(self, order: Tensor) -> "SourceCache":
-        """The cache for the rows order[0], order[1], ... of this one, of which there are S · beam.
-
-        Reordering hypotheses within their sentences, or repeating sentences for a beam, copies nothing; leaving out
-        sentences that are finished copies what remains. Waits for the device once, to read `order`.
-        """
-        kept, beam = kept_sentences(order, len(self.padding_mask), self.beam)
-        if kept is None:
-            return SourceCache(self.keys, self.values, self.padding_mask, beam)
-        return SourceCache(
-            tuple(keys.index_select(0, kept) for keys in self.keys),
-            tuple(values.index_select(0, kept) for values in self.values),
-            self.padding_mask.index_select(0, kept),
-            beam,
-        )
-
+from .row_groups import group_rows
+from .source_cache import SourceCache
 
 FIRST_TOKENS = 32
-"""For which a target cache first sets memory aside."""
+"""Target tokens for which a cache first allocates memory."""
 
 
 class TargetCache:
-    """Keys and values of every layer for the target tokens decoded so far, in memory set aside ahead of need.
+    """Each layer's keys and values of the target tokens decoded so far.
 
-    What a hypothesis has read stays where it was written when hypotheses are reordered: each sentence has `beam` slots
-    for every token, and a table says in which of them a hypothesis finds it. Attention reads all slots of a sentence,
-    which its hypotheses share, and hides those of other hypotheses. (So its work and its scores grow with the square of
-    the beam; with the beams of translation, up to ten or so, that costs less than copying.)
+    Reordering hypotheses moves none of them. Each sentence has `beam` slots for every token, a hypothesis writes into
+    its own, and the table `slots` says in which slots it finds the tokens that it has read. Attention computes scores
+    for all slots of a sentence and hides those that belong to other hypotheses. Its work therefore grows with the
+    square of the beam; up to a beam of about ten, this costs less than copying.
+
+    Memory is allocated ahead of need and doubles when it is full.
 
     Args:
         layers: number of layers.
         sentences: S.
         beam: consecutive rows that belong to one sentence.
-        like: a tensor with the device and dtype of the keys.
+        like: a tensor with the dtype and the device of the keys.
     """
 
     def __init__(self, layers: int, sentences: int, beam: int, heads: int, head_dim: int, like: Tensor):
@@ -62,9 +36,16 @@ class TargetCache:
         self.slots = torch.empty(sentences, beam, 0, dtype=torch.long, device=like.device)
         self.hidden = self._hidden(0)
 
+    @classmethod
+    def beside(cls, source: SourceCache, rows: int) -> "TargetCache":
+        """An empty cache for R rows, which read the sentences of `source`."""
+        keys = source.keys[0]
+        sentences, heads, _, head_dim = keys.shape
+        return cls(len(source.keys), sentences, rows // sentences, heads, head_dim, like=keys)
+
     @property
     def length(self) -> int:
-        """t, tokens held."""
+        """t, the number of tokens held."""
         return self.slots.size(2)
 
     @property
@@ -72,7 +53,7 @@ class TargetCache:
         return self.slots.size(1)
 
     def reserve(self, new: int) -> None:
-        """Make room for m more tokens, and find out which slots they may not see."""
+        """Make room for m new tokens, and set `hidden`, (S, beam · m, (t + m) · beam), True where one must not look."""
         needed, capacity = self.length + new, self.memory.size(4)
         if needed > capacity:
             shape = list(self.memory.shape)
@@ -83,7 +64,7 @@ class TargetCache:
         self.hidden = self._hidden(new)
 
     def _hidden(self, new: int) -> Tensor:
-        """(S, beam · m, (t + m) · beam), True where a new token may not see a slot."""
+        """A new token must not look at the slots of other hypotheses, nor at those of later tokens."""
         device = self.slots.device
         index = torch.arange(self.beam, device=device)
         slots = self._with_new(new)
@@ -93,10 +74,10 @@ class TargetCache:
         return (others[:, :, None] | future[:, :, None]).flatten(3).flatten(1, 2)
 
     def extend(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Write the m new keys and values (R, m, H, d/H) of a layer, without their graph.
+        """Write a layer's keys and values of the m new tokens, (R, m, H, d/H) each; gradients do not pass.
 
         Returns:
-            Those of all slots, (S, H, (t + m) · beam, d/H) each.
+            The layer's keys and values in all slots, (S, H, (t + m) · beam, d/H) each, not copied.
         """
         total = self.length + keys.size(1)
         for kind, new in enumerate((keys, values)):
@@ -106,19 +87,19 @@ class TargetCache:
         return held[0], held[1]
 
     def advance(self, new: int) -> None:
-        """Count the m tokens that every layer has written, each hypothesis into its own slot."""
+        """Count the m new tokens as held, once every layer has written them."""
         self.slots = self._with_new(new)
 
     def _with_new(self, new: int) -> Tensor:
-        """The table with m more tokens, (S, beam, t + m)."""
+        """The table of slots with m more tokens, each in its hypothesis's own slot, (S, beam, t + m)."""
         own = torch.arange(self.beam, device=self.slots.device)[:, None]
         return torch.cat([self.slots, own.expand(len(self.slots), -1, new)], dim=2)
 
     def reorder(self, order: Tensor) -> None:
-        """Keep the rows order[0], order[1], ...
+        """Continue with the rows order[0], order[1], ...
 
-        As :meth:`SourceCache.reorder`, it copies only where sentences are left out, or in an order that no beam search
-        makes. Waits for the device once, to read `order`.
+        It copies keys and values only if sentences are dropped or change places, or if the beam changes. Reading
+        `order` waits for the device once.
         """
         kept, beam = group_rows(order.tolist(), self.beam)
         if beam != self.beam:
@@ -134,21 +115,10 @@ class TargetCache:
             self.memory = fewer
 
     def _regroup(self, order: Tensor, beam: int) -> None:
-        """Copy what each of the rows has read into slots of its own, `beam` rows a sentence."""
+        """Copy what each of the rows has read into its own slots, with `beam` rows for each sentence."""
         held = self.memory[:, :, :, :, : self.length]
         index = self.slots.transpose(1, 2)[None, None, :, None, :, :, None]  # (1, 1, S, 1, t, beam, 1)
         own = held.take_along_dim(index, dim=5).movedim(5, 3).flatten(2, 3)  # (layer, 2, R, H, t, d/H)
         self.memory = own.index_select(2, order).unflatten(2, (-1, beam)).movedim(3, 5)
         slots = torch.arange(beam, device=order.device)[:, None]
         self.slots = slots.expand(self.memory.size(2), beam, self.length)
-
-
-class TargetLayer:
-    """One layer of a :class:`TargetCache`, for one step."""
-
-    def __init__(self, cache: TargetCache, index: int):
-        self.cache, self.index = cache, index
-
-    def extend(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """:meth:`TargetCache.extend`, and which slots each new token may not see, (S, beam · m, (t + m) · beam)."""
-        return *self.cache.extend(self.index, keys, values), self.cache.hidden
