@@ -5,7 +5,7 @@
 | without weight sharing | --unshared-weights | :class:`UnsharedStack` |
 | without mixed attention | --separate-attention | :class:`SeparateAttentionStack` |
 | without source/target embedding | --no-side-embedding | an argument of :class:`~..modules.embedding.ConcatEmbedding` |
-| without position embedding | --no-position-embedding | another one |
+| without position embedding | --no-position-embedding | another argument of it |
 
 The options can be combined. Letters are those of :mod:`~.lwc_transformer`.
 """
@@ -38,8 +38,8 @@ class UnsharedStack(CoordinatedStack):
         x = self.embedding(packing.tokens, packing.sides, packing.positions)
         source_layers, target_layers = self.recomputable(self.source_layers), self.recomputable(self.layers)
         for source_layer, target_layer in zip(source_layers, target_layers, strict=True):
-            x = torch.where(is_target, x, source_layer(x, attend))
-            x = torch.where(is_target, target_layer(x, attend), x)
+            x = torch.where(is_target, x, source_layer(x, attend))  # (T, d), with new states of source tokens
+            x = torch.where(is_target, target_layer(x, attend), x)  # and of target tokens, which have read those
         return self.norm(x)
 
     def read_source(self, packing: Packing) -> list[tuple[Tensor, Tensor]]:
@@ -71,7 +71,10 @@ class SeparateAttentionLayer(CoordinatedLayer):
 
 
 class SeparateAttentionStack(CoordinatedStack):
-    """The stack of :class:`SeparateAttentionLayer`."""
+    """A stack of :class:`SeparateAttentionLayer`.
+
+    Over the source alone, such a layer is self-attention, as in the full model; so `read_source` is inherited.
+    """
 
     layer_type = SeparateAttentionLayer
     step_attention = StepSeparateAttention

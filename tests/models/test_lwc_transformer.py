@@ -26,12 +26,6 @@ ABLATIONS = {  # options of the model, and of the reference
     "no-side": ({"no_side_embedding": True}, {"side_embedding": False}),
     "no-position": ({"no_position_embedding": True}, {"position_embedding": False}),
 }
-LAYER = {  # shapes of a layer's weights with d = 16 and a feed-forward network of 24
-    **{"attention.qkv.weight": (48, 16), "attention.qkv.bias": (48,)},
-    **{"attention.out.weight": (16, 16), "attention.out.bias": (16,)},
-    **{"attention_norm.weight": (16,), "attention_norm.bias": (16,), "ffn_norm.weight": (16,), "ffn_norm.bias": (16,)},
-    **{"fc1.weight": (24, 16), "fc1.bias": (24,), "fc2.weight": (16, 24), "fc2.bias": (16,)},
-}
 EVERY_ABLATION = pytest.mark.parametrize("ablation", ABLATIONS)
 NORMALIZE = pytest.mark.parametrize("normalize_after", [False, True], ids=["pre-norm", "post-norm"])
 
@@ -165,16 +159,6 @@ class TestDecoding:
         model.decoder.make_generation_fast_(need_attn=None)
         assert model.decoder(prev, model.encoder(src))[1]["attn"] == [None]
 
-    @pytest.mark.parametrize("ablation", ["separate", "both"])
-    def test_separate_attention_has_a_softmax_for_each_side(self, ablation):
-        model, _ = make_ablation(ablation)
-        attention = model.attention(*random_batch([(4, 6), (2, 6)]))
-        assert [layer.shape for layer in attention.source] == [(2, 2, 6, 4)] * 2
-        assert [layer.shape for layer in attention.target] == [(2, 2, 6, 6)] * 2
-        for weights in (*attention.source, *attention.target):
-            assert torch.allclose(weights.sum(-1), torch.ones(2, 2, 6, dtype=weights.dtype))
-        assert not any(layer.triu(1).any() for layer in attention.target)
-
     @EVERY_ABLATION
     def test_a_sentence_alone_equals_the_same_in_a_batch(self, ablation):
         src, _ = random_batch([(5, 1), (1, 1), (9, 1), (3, 1)], types=40)
@@ -235,7 +219,7 @@ class TestInvariants:
         assert len(model.state_dict()) == len(list(model.parameters())) == len(weights(model))
 
     def test_a_copy_decodes_with_its_own_weights(self):
-        """As that of --store-ema does."""
+        """Like the copy of fairseq's --store-ema."""
         model = make_lwc()
         src, prev = random_batch([(4, 3)])
         before, _ = model.decoder(prev, model.encoder(src))
@@ -246,22 +230,6 @@ class TestInvariants:
         assert torch.allclose(changed, other(src, None, prev)[0], rtol=0, atol=1e-12)
         assert not torch.allclose(changed, before)
         assert torch.equal(model.decoder(prev, model.encoder(src))[0], before)
-
-    @NORMALIZE
-    @EVERY_ABLATION
-    def test_names_and_shapes_in_checkpoints(self, ablation, normalize_after):
-        """Those of the first release, whose checkpoints must load."""
-        model, _ = make_ablation(ablation, normalize_after=normalize_after)
-        expected = {"embedding.tokens.weight": (17, 16)}
-        if ablation != "no-side":
-            expected["embedding.sides.weight"] = (2, 16)
-        for layers in ("layers", "source_layers") if ablation in ("unshared", "both") else ("layers",):
-            for i in range(2):
-                expected |= {f"{layers}.{i}.{name}": shape for name, shape in LAYER.items()}
-        if not normalize_after:
-            expected |= {"norm.weight": (16,), "norm.bias": (16,)}
-        found = {name: tuple(value.shape) for name, value in model.state_dict().items()}
-        assert found == {f"encoder.stack.{name}": shape for name, shape in expected.items()}
 
     def test_half_precision(self):
         model, single = make_lwc(dtype=torch.float32).bfloat16(), make_lwc(dtype=torch.float32)
