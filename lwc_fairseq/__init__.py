@@ -15,7 +15,7 @@ lwc_fairseq_compat.activate()
 try:
     from .criterions import bidirectional_cross_entropy, chunked_cross_entropy  # noqa: F401
     from .hub import load
-    from .models import abd, deepatt, lwc_transformer, nsc, rnnsearch, transformer  # noqa: F401
+    from .models import abd, deepatt, lwc_ablations, lwc_transformer, nsc, rnnsearch, transformer  # noqa: F401
     from .optim import fused_adam, rmsprop  # noqa: F401
     from .tasks import concat_translation  # noqa: F401
 except ModuleNotFoundError as error:

@@ -1,27 +1,27 @@
-"""One layer of the layer-wise coordinated Transformer, the same for source and target, and its ablation."""
-
-from collections.abc import Callable
+"""One layer of the layer-wise coordinated Transformer, the same for source and target."""
 
 from fairseq.modules.fairseq_dropout import FairseqDropout
 from torch import Tensor, nn
 
 from .mixed_attention import Attend, MixedAttention
-from .separate_attention import SeparateAttend
 
 
 class CoordinatedLayer(nn.Module):
     """Mixed attention and a feed-forward network, with one set of weights for both sides.
 
-    Normalising before each sub-layer:  x + f(LN(x));  after it:  LN(x + f(x)).
-    The feed-forward network is eq. 2:  FFN(x) = max(0, x W₁ + b₁) W₂ + b₂.
+    With f the attention (eq. 3) and then the feed-forward network (eq. 2):
+
+        pre-norm   x ← x + f(LN(x))
+        post-norm  x ← LN(x + f(x))
+        FFN(x) = max(0, x W₁ + b₁) W₂ + b₂
 
     Args:
         embed_dim: d.
         ffn_embed_dim: width of the feed-forward network.
         heads: H.
-        dropout: probability of dropping an entry of a sub-layer's output before it is added.
-        activation_dropout: the same inside the feed-forward network, after the ReLU.
-        normalize_after: normalise after the sub-layers instead of before.
+        dropout: probability of dropping an entry of a sub-layer's output, before the sum.
+        activation_dropout: probability of dropping an entry inside the feed-forward network, after the ReLU.
+        normalize_after: post-norm instead of pre-norm.
     """
 
     def __init__(
@@ -47,41 +47,22 @@ class CoordinatedLayer(nn.Module):
             nn.init.zeros_(linear.bias)
 
     def forward(self, x: Tensor, attend: Attend) -> Tensor:
-        """(..., d) to (..., d); `attend` says which tokens see which."""
-        x = self._residual(x, self.attention_norm, lambda x: self.attention(x, attend))
-        return self._residual(x, self.ffn_norm, self._feed_forward)
+        """The layer's input, (..., d), to its output, (..., d); `attend` knows which tokens see which."""
+        return self.finish(x, attend(self.project(x)))
 
     def project(self, x: Tensor) -> Tensor:
-        """Queries, keys and values (..., 3, H, d/H) that the layer makes of its input (..., d)."""
+        """The layer's input, (..., d), to queries, keys and values, (..., 3, H, d/H)."""
         return self.attention.project(x if self.normalize_after else self.attention_norm(x))
 
-    def _residual(self, x: Tensor, norm: nn.LayerNorm, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        if self.normalize_after:
-            return norm(x + self.dropout(sublayer(x)))
-        return x + self.dropout(sublayer(norm(x)))
+    def finish(self, x: Tensor, context: Tensor) -> Tensor:
+        """The layer's input, (..., d), and the heads' contexts, (..., H, d/H), to its output, (..., d)."""
+        return self.add_feed_forward(self.add_attention(x, context))
 
-    def _feed_forward(self, x: Tensor) -> Tensor:
-        return self.fc2(self.activation_dropout(self.fc1(x).relu()))
+    def add_attention(self, x: Tensor, context: Tensor) -> Tensor:
+        x = x + self.dropout(self.attention.combine(context))
+        return self.attention_norm(x) if self.normalize_after else x
 
-
-class SeparateAttentionLayer(CoordinatedLayer):
-    """The ablation without mixed attention: a target token attends to the target so far, then to the source.
-
-        x' = x + Att(Q(LN(x)); K, V of the target so far),  x'' = x' + Att(Q(LN(x')); K, V of the source)
-
-    and analogously when normalising after. The published parameter count, that of the full model, leaves one set of
-    attention weights and one layer norm for both. Source tokens have their self-attention alone, and what the target
-    sees of them is the same as in mixed attention: what they are below this layer.
-    """
-
-    def forward(self, x: Tensor, attend: SeparateAttend) -> Tensor:
-        """(..., d) to (..., d); `attend` says which tokens see which."""
-        below = self.project(x)
-        x = self._residual(x, self.attention_norm, lambda _: self.attention.combine(attend.to_own_side(below)))
-        attended = self._residual(
-            x,
-            self.attention_norm,
-            lambda x: self.attention.combine(attend.to_source(self.attention.project(x), below)),
-        )
-        x = attend.on_target(attended, x)
-        return self._residual(x, self.ffn_norm, self._feed_forward)
+    def add_feed_forward(self, x: Tensor) -> Tensor:
+        y = x if self.normalize_after else self.ffn_norm(x)
+        x = x + self.dropout(self.fc2(self.activation_dropout(self.fc1(y).relu())))
+        return self.ffn_norm(x) if self.normalize_after else x

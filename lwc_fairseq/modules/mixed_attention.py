@@ -8,9 +8,12 @@ for a single head; with H heads each scales by √(d/H), as in the Transformer. 
 target token i has index n + i; in that index the rule is `j < n or j <= i`, and then it holds for source tokens as
 well, which see the whole source and nothing of the target.
 
-:class:`MixedAttention` has the weights. What a token may attend to is a callable that it is given, one for each
-layout of the same rule: :class:`PaddedAttention` and :class:`FlashAttention` for the packed stream,
-:class:`StepAttention` for decoding step by step.
+:class:`MixedAttention` holds the projections. The softmax itself has no weights; it is computed by a callable, one for
+each layout of the tokens: :class:`PaddedAttention` or :class:`FlashAttention` for the packed stream,
+:class:`StepAttention` for new target tokens in decoding.
+
+Letters: B sentences, T packed tokens, H heads, d width of the model. In decoding, S sentences, R = S · beam hypotheses,
+m new tokens, N width of the padded source, L = (t + m) · beam slots of the target cache.
 """
 
 import functools
@@ -22,13 +25,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..data.packing import Packing, pad_rows
+from .source_cache import SourceCache
+from .target_cache import TargetCache
 
 Attend = Callable[[Tensor], Tensor]
-"""Queries, keys and values (..., 3, H, d/H) to contexts (..., H, d/H)."""
+"""Takes queries, keys and values, (..., 3, H, d/H), and returns contexts, (..., H, d/H)."""
 
 
 class MixedAttention(nn.Module):
-    """The projections of mixed attention: one set of weights for source and target.
+    """The projections before and after the softmax, with one set of weights for source and target.
 
     Args:
         embed_dim: d.
@@ -40,22 +45,18 @@ class MixedAttention(nn.Module):
         self.heads = heads
         self.qkv = nn.Linear(embed_dim, 3 * embed_dim)
         self.out = nn.Linear(embed_dim, embed_dim)
-        # over the fused (3d, d) matrix Xavier's bound is √(6 / 4d): fairseq's gain of 1/√2 for each of the three
+        # Over the fused (3d, d) matrix, Xavier's bound is √(6 / 4d): that of a (d, d) matrix with fairseq's gain, 1/√2.
         nn.init.xavier_uniform_(self.qkv.weight)
         nn.init.xavier_uniform_(self.out.weight)
         nn.init.zeros_(self.qkv.bias)
         nn.init.zeros_(self.out.bias)
 
-    def forward(self, x: Tensor, attend: Attend) -> Tensor:
-        """(..., d) to (..., d)."""
-        return self.combine(attend(self.project(x)))
-
     def project(self, x: Tensor) -> Tensor:
-        """(..., d) to queries, keys and values (..., 3, H, d/H)."""
+        """States (..., d) to queries, keys and values, (..., 3, H, d/H)."""
         return self.qkv(x).unflatten(-1, (3, self.heads, -1))
 
     def combine(self, contexts: Tensor) -> Tensor:
-        """The heads' contexts (..., H, d/H) to (..., d)."""
+        """The heads' contexts, (..., H, d/H), to (..., d)."""
         return self.out(contexts.flatten(-2))
 
 
@@ -76,24 +77,27 @@ def mixed_attention_mask(source_lengths: Tensor, length: int) -> Tensor:
 
 @functools.cache
 def flash_kernel() -> Callable | None:
-    """PyTorch's variable-length flash attention, or None where it has none that can be told a window.
+    """PyTorch's variable-length flash attention, or None if this release has none that takes a window.
 
-    It is imported where it is used: the import takes a second, which each command would wait for, on a CPU too.
+    The import stands here because it takes a second, for which every command would otherwise wait, even on a CPU.
     """
     try:
         from torch.nn.attention.varlen import varlen_attn
     except ImportError:
         return None
-    # its first release had another signature; there, as before it, the mask path serves
+    # The first release of this function has no window; PaddedAttention is used there.
     return varlen_attn if "window_size" in inspect.signature(varlen_attn).parameters else None
 
 
 def attend_packed(packing: Packing, qkv_like: Tensor, dropout: float) -> Attend:
-    """The quickest way to attend within the packed stream, for tensors of this device and precision.
+    """The fastest implementation of eq. 3 for the packed stream on this device and in this precision.
+
+    That is :class:`FlashAttention` on CUDA in half precision, if PyTorch has the kernel and `dropout` is 0, and
+    :class:`PaddedAttention` otherwise.
 
     Args:
-        qkv_like: any tensor with the device and dtype of the queries.
-        dropout: probability with which an attention weight is dropped; the flash kernel has none, so it takes 0.
+        qkv_like: any tensor with the device and the dtype of the queries.
+        dropout: probability of dropping an attention weight; the flash kernel supports 0 alone.
     """
     half = qkv_like.dtype in (torch.float16, torch.bfloat16) or torch.is_autocast_enabled(qkv_like.device.type)
     if qkv_like.is_cuda and half and dropout == 0 and flash_kernel() is not None:
@@ -102,11 +106,11 @@ def attend_packed(packing: Packing, qkv_like: Tensor, dropout: float) -> Attend:
 
 
 class PaddedAttention:
-    """Attention of the packed stream through `scaled_dot_product_attention` with a mask, such as that of eq. 3.
+    """Attention within the packed stream under any mask, by `scaled_dot_product_attention` on padded sentences.
 
     Args:
         mask: (B, length, length), True where the token of the second axis may attend to that of the third.
-        dropout: probability with which an attention weight is dropped.
+        dropout: probability of dropping an attention weight.
     """
 
     def __init__(self, packing: Packing, mask: Tensor, dropout: float = 0.0):
@@ -118,19 +122,19 @@ class PaddedAttention:
         """(T, 3, H, d/H) to (T, H, d/H)."""
         packing, dtype = self.packing, qkv.dtype
         if not qkv.is_cuda and dtype.itemsize < 4:
-            qkv = qkv.float()  # on a CPU the kernel's backward pass takes twice as long in half precision
+            qkv = qkv.float()  # the kernel's backward pass on a CPU is twice as slow in half precision
         padded = pad_rows(qkv, packing.sentence_slots, packing.sentences, packing.length)
         query, key, value = padded.permute(2, 0, 3, 1, 4).unbind()  # each (B, H, length, d/H)
-        with torch.autocast(qkv.device.type, enabled=False):  # which would make it half precision again
+        with torch.autocast(qkv.device.type, enabled=False):  # autocast would return to half precision
             context = F.scaled_dot_product_attention(query, key, value, attn_mask=self.mask, dropout_p=self.dropout)
         return context.transpose(1, 2).flatten(0, 1).index_select(0, packing.sentence_slots).to(dtype)
 
 
 class FlashAttention:
-    """Mixed attention of the packed stream through variable-length flash attention: no padding, no mask.
+    """Mixed attention within the packed stream by variable-length flash attention, without padding or a mask.
 
-    The whole stream attends causally, of which the target rows are kept: target token i at n + i sees j <= n + i.
-    The source attends to itself without a mask in a second call.
+    Two calls make up eq. 3. In the first, the whole stream attends causally, which is right for the target: token i, at
+    index n + i, sees j <= n + i. In the second, the source attends to all of itself; this gives the source's contexts.
     """
 
     def __init__(self, packing: Packing):
@@ -156,50 +160,65 @@ class FlashAttention:
 
 
 class StepAttention:
-    """Mixed attention of m new target tokens to cached source and target tokens, in one layer.
+    """Mixed attention of m new target tokens in one layer, to the source and target tokens in the caches.
 
-    The rows of a step are grouped by sentence: `beam` consecutive rows share one sentence's source keys and values,
-    and the memory of all that its hypotheses have read, so that nothing is copied per beam nor per step. S sentences,
-    R = S · beam rows, L slots of that memory.
+    The new tokens' keys and values are written into the target cache. The source keys and values of a sentence and the
+    slots of its target cache serve all `beam` hypotheses of the sentence: nothing is copied for a hypothesis or a step.
 
     Args:
-        source_keys, source_values: (S, H, N, d/H).
-        source_padding: (S, N), True at padding.
-        target: a :class:`~.decoding_cache.TargetLayer`: takes the new keys and values (R, m, H, d/H) and gives those of
-            all slots (S, H, L, d/H), and which of these each new token may not see, (S, beam · m, L).
+        source: the encoder's output.
+        target: the cache, in which `reserve` has made room for the new tokens.
+        layer: the number of the layer, from 0.
     """
 
-    def __init__(self, source_keys: Tensor, source_values: Tensor, source_padding: Tensor, target):
-        self.source_keys = source_keys
-        self.source_values = source_values
-        self.source_padding = source_padding
-        self.target = target
-        self._last: Tensor | None = None  # (S, H, beam, m, N + L), weights
+    def __init__(self, source: SourceCache, target: TargetCache, layer: int):
+        self.source, self.target, self.layer = source, target, layer
 
     def __call__(self, qkv: Tensor) -> Tensor:
         """(R, m, 3, H, d/H) to (R, m, H, d/H)."""
         query, new_keys, new_values = qkv.unbind(2)
-        keys, values, hidden = self.target.extend(new_keys, new_values)
-        query = query.unflatten(0, (len(self.source_keys), -1)).permute(0, 3, 1, 2, 4)  # (S, H, beam, m, d/H)
-        beam, new = query.shape[2:4]
-        query = query.flatten(2, 3) * query.size(-1) ** -0.5  # (S, H, beam · m, d/H)
+        query = self.group_by_sentence(query)
+        source_keys, source_values = self.source.keys[self.layer], self.source.values[self.layer]
+        target_keys, target_values = self.target.extend(self.layer, new_keys, new_values)
 
-        width = self.source_keys.size(2)
-        source = query @ self.source_keys.transpose(2, 3)
-        source = source.masked_fill(self.source_padding[:, None, None], -torch.inf)
-        target = (query @ keys.transpose(2, 3)).masked_fill(hidden[:, None], -torch.inf)
-        scores = torch.cat([source, target], dim=-1)
-        weights = scores.float().softmax(-1).type_as(scores) if scores.dtype.itemsize < 4 else scores.softmax(-1)
-        self._last = weights.unflatten(2, (beam, new))
-
-        context = weights[..., :width] @ self.source_values + weights[..., width:] @ values
-        return context.unflatten(2, (beam, new)).permute(0, 2, 3, 1, 4).flatten(0, 1)
+        source = masked_scores(query, source_keys, self.source.padding_mask[:, None])  # (S, H, beam · m, N)
+        target = masked_scores(query, target_keys, self.target.hidden)  # (S, H, beam · m, L)
+        weights = softmax(torch.cat([source, target], dim=-1))
+        self._source_weights, self._target_weights = weights.split([source.size(-1), target.size(-1)], dim=-1)
+        return self.ungroup(self._source_weights @ source_values + self._target_weights @ target_values)
 
     @property
-    def weights(self) -> Tensor | None:
-        """(R, m, H, N + t + m) of the last call: of a token's slots, one has weight."""
-        if self._last is None:
-            return None
-        width, beam = self.source_keys.size(2), self._last.size(2)
-        source, target = self._last[..., :width], self._last[..., width:].unflatten(-1, (-1, beam)).sum(-1)
-        return torch.cat([source, target], dim=-1).permute(0, 2, 3, 1, 4).flatten(0, 1)
+    def source_weights(self) -> Tensor:
+        """(R, H, m, N), the weights of the source tokens in the last call."""
+        return self.ungroup(self._source_weights).transpose(1, 2)
+
+    @property
+    def target_weights(self) -> Tensor:
+        """(R, H, m, t + m), the weights of the target tokens in the last call."""
+        by_slot = self.ungroup(self._target_weights).transpose(1, 2).unflatten(-1, (-1, self.target.beam))
+        return by_slot.sum(-1)  # the one slot of each token that the hypothesis sees; the others have weight 0
+
+    def group_by_sentence(self, query: Tensor) -> Tensor:
+        """(R, m, H, d/H) to (S, H, beam · m, d/H), divided by √(d/H)."""
+        query = query.unflatten(0, (-1, self.target.beam)).permute(0, 3, 1, 2, 4).flatten(2, 3)
+        return query * query.size(-1) ** -0.5
+
+    def ungroup(self, x: Tensor) -> Tensor:
+        """(S, H, beam · m, size) to (R, m, H, size)."""
+        return x.unflatten(2, (self.target.beam, -1)).permute(0, 2, 3, 1, 4).flatten(0, 1)
+
+
+def masked_scores(query: Tensor, keys: Tensor, hidden: Tensor) -> Tensor:
+    """The products q · k, and -∞ where hidden.
+
+    Args:
+        query: (S, H, rows, d/H), divided by √(d/H).
+        keys: (S, H, columns, d/H).
+        hidden: (S, 1 or rows, columns), True where a query must not see a key.
+    """
+    return (query @ keys.transpose(2, 3)).masked_fill(hidden[:, None], -torch.inf)
+
+
+def softmax(scores: Tensor) -> Tensor:
+    """Over the last axis, in single precision if the scores have half."""
+    return scores.float().softmax(-1).type_as(scores) if scores.dtype.itemsize < 4 else scores.softmax(-1)

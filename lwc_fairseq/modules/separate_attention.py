@@ -1,8 +1,12 @@
-"""Attention of the ablation without mixed attention (Table 3 of He et al., NeurIPS 2018): a target token attends to the
-target so far and to the source in turn, a source token to the source.
+"""Attention without mixed attention, an ablation in Table 3 of He et al. (NeurIPS 2018).
 
-What a token may attend to is an object of this protocol, one for each layout: :class:`PackedSeparateAttention` for the
-packed stream, :class:`StepSeparateAttention` for decoding step by step.
+A target token attends first to the target so far and then to the source, in two softmaxes; a source token attends to
+the source. As in :mod:`~.mixed_attention`, there is one callable for each layout of the tokens:
+:class:`PackedSeparateAttention` for the packed stream and :class:`StepSeparateAttention` for new target tokens in
+decoding.
+
+Letters: B sentences, T packed tokens, H heads, d width of the model. In decoding, S sentences, R = S · beam hypotheses,
+m new tokens.
 """
 
 from typing import Protocol
@@ -11,13 +15,13 @@ import torch
 from torch import Tensor
 
 from ..data.packing import Packing
-from .mixed_attention import PaddedAttention, StepAttention
+from .mixed_attention import PaddedAttention, StepAttention, masked_scores, softmax
 
 
 class SeparateAttend(Protocol):
     """Queries, keys and values are (..., 3, H, d/H), contexts (..., H, d/H)."""
 
-    def to_own_side(self, qkv: Tensor) -> Tensor:
+    def __call__(self, qkv: Tensor) -> Tensor:
         """Contexts of source tokens over the source, and of target tokens over the target so far."""
 
     def to_source(self, qkv: Tensor, below: Tensor) -> Tensor:
@@ -28,13 +32,21 @@ class SeparateAttend(Protocol):
 
 
 class PackedSeparateAttention:
-    """The two attentions of the packed stream, each with its mask."""
+    """The two attentions within the packed stream.
+
+    Args:
+        dropout: probability of dropping an attention weight.
+    """
 
     def __init__(self, packing: Packing, dropout: float):
-        own, source = separate_attention_masks(packing.source_lengths, packing.length)
-        self.to_own_side = PaddedAttention(packing, own, dropout)
+        own_side, source = separate_attention_masks(packing.source_lengths, packing.length)
+        self._to_own_side = PaddedAttention(packing, own_side, dropout)
         self._to_source = PaddedAttention(packing, source, dropout)
         self.is_target = packing.sides.bool()[:, None]
+
+    def __call__(self, qkv: Tensor) -> Tensor:
+        """(T, 3, H, d/H) to (T, H, d/H)."""
+        return self._to_own_side(qkv)
 
     def to_source(self, qkv: Tensor, below: Tensor) -> Tensor:
         return self._to_source(torch.stack([qkv[:, 0], below[:, 1], below[:, 2]], dim=1))
@@ -44,14 +56,14 @@ class PackedSeparateAttention:
 
 
 def separate_attention_masks(source_lengths: Tensor, length: int) -> tuple[Tensor, Tensor]:
-    """Which tokens see which in self-attention and in source attention, for sentences padded on the right to `length`.
+    """The masks of self-attention and of source attention, for sentences padded on the right to `length`.
 
     Args:
         source_lengths: (B,) n of each sentence.
 
     Returns:
-        Two tensors (B, length, length), True where token i (second axis) may attend to token j (third axis). Rows that
-        are not used see something, so that no softmax is empty.
+        Two tensors (B, length, length), True where token i (second axis) may attend to token j (third axis). Rows
+        beyond a sentence's end are never used; they see something, so that no softmax is empty.
     """
     index = torch.arange(length, device=source_lengths.device)
     in_source = index < source_lengths[:, None]  # (B, length)
@@ -60,37 +72,22 @@ def separate_attention_masks(source_lengths: Tensor, length: int) -> tuple[Tenso
     return own, source
 
 
-class StepSeparateAttention:
-    """The two attentions of m new target tokens in one layer; arguments are those of :class:`StepAttention`."""
+class StepSeparateAttention(StepAttention):
+    """The two attentions of m new target tokens in one layer, from the same caches as in mixed attention."""
 
-    def __init__(self, source_keys: Tensor, source_values: Tensor, source_padding: Tensor, target):
-        none = source_keys[:, :, :0]
-        self.to_own_side = StepAttention(none, none, source_padding[:, :0], target)
-        self._to_source = StepAttention(source_keys, source_values, source_padding, NoTarget(none))
-
-    @property
-    def weights(self) -> Tensor | None:
-        """(R, m, H, N) of the last call, to the source."""
-        return self._to_source.weights
+    def __call__(self, qkv: Tensor) -> Tensor:
+        """(R, m, 3, H, d/H) to (R, m, H, d/H), over the target so far."""
+        query, new_keys, new_values = qkv.unbind(2)
+        keys, values = self.target.extend(self.layer, new_keys, new_values)
+        self._target_weights = softmax(masked_scores(self.group_by_sentence(query), keys, self.target.hidden))
+        return self.ungroup(self._target_weights @ values)
 
     def to_source(self, qkv: Tensor, below: Tensor) -> Tensor:
-        return self._to_source(qkv)
+        """(R, m, 3, H, d/H) to (R, m, H, d/H), over the cached source; nothing of `below` is needed for it."""
+        query = self.group_by_sentence(qkv[:, :, 0])
+        keys, values = self.source.keys[self.layer], self.source.values[self.layer]
+        self._source_weights = softmax(masked_scores(query, keys, self.source.padding_mask[:, None]))
+        return self.ungroup(self._source_weights @ values)
 
     def on_target(self, new: Tensor, old: Tensor) -> Tensor:
         return new
-
-
-class NoTarget:
-    """In place of a :class:`~.decoding_cache.TargetLayer`: nothing to attend to.
-
-    Args:
-        none: no keys, (S, H, 0, d/H).
-    """
-
-    def __init__(self, none: Tensor):
-        self.none = none
-
-    def extend(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        sentences = len(self.none)
-        rows = keys.size(0) * keys.size(1) // sentences
-        return self.none, self.none, self.none.new_zeros(sentences, rows, 0, dtype=torch.bool)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from .attention_memory import Memory, ProjectedMemory
-from .decoding_cache import kept_sentences
+from .row_groups import kept_sentences
 
 
 @dataclass(frozen=True)

@@ -1,3 +1,5 @@
+import copy
+
 import pytest
 import torch
 from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
@@ -142,9 +144,13 @@ class TestDecoding:
     def test_alignment_is_the_named_layers_attention_to_the_source(self, layer):
         model = make_lwc(alignment_layer=layer)
         src, prev = random_batch([(4, 3)])
-        seen = []
-        model.encoder.stack.run_packed(pack(src, prev, PAD), seen.append)
-        query, key, _ = seen[layer].unbind(1)  # (7, 2, 8) each
+        stack, packing = model.encoder.stack, pack(src, prev, PAD)
+        x = stack.embedding(packing.tokens, packing.sides, packing.positions)
+        projected = []
+        for each in stack.layers:
+            projected.append(each.project(x))
+            x = each(x, stack.packed_attention(packing))
+        query, key, _ = projected[layer].unbind(1)  # (7, 2, 8) each
         scores = torch.einsum("ihd,jhd->hij", query, key) / 8**0.5
         weights = scores.masked_fill(~mixed_attention_mask(torch.tensor([4]), 7), -torch.inf).softmax(-1)
 
@@ -173,8 +179,8 @@ class TestInvariants:
         model = make_lwc()
         src, prev = random_batch(LENGTHS)
         stack, packing = model.encoder.stack, pack(src, prev, PAD)
-        states = stack.run_packed(packing)[packing.sides == 0]
-        alone = stack.run_packed(pack(src, prev[:, :0], PAD))
+        states = stack(packing)[packing.sides == 0]
+        alone = stack(pack(src, prev[:, :0], PAD))
         assert torch.allclose(states, alone, rtol=0, atol=1e-12)
 
     def test_every_parameter_gets_a_gradient(self):
@@ -211,6 +217,19 @@ class TestInvariants:
     def test_weights_are_held_once(self):
         model = make_lwc()
         assert len(model.state_dict()) == len(list(model.parameters())) == len(weights(model))
+
+    def test_a_copy_decodes_with_its_own_weights(self):
+        """Like the copy of fairseq's --store-ema."""
+        model = make_lwc()
+        src, prev = random_batch([(4, 3)])
+        before, _ = model.decoder(prev, model.encoder(src))
+        other = copy.deepcopy(model)
+        for parameter in other.parameters():
+            parameter.data.mul_(-0.5)
+        changed, _ = other.decoder(prev, other.encoder(src))
+        assert torch.allclose(changed, other(src, None, prev)[0], rtol=0, atol=1e-12)
+        assert not torch.allclose(changed, before)
+        assert torch.equal(model.decoder(prev, model.encoder(src))[0], before)
 
     def test_half_precision(self):
         model, single = make_lwc(dtype=torch.float32).bfloat16(), make_lwc(dtype=torch.float32)

@@ -126,4 +126,5 @@ def test_heads_share_one_projection_of_each_kind():
         "out.weight": (8, 8),
         "out.bias": (8,),
     }
-    assert attention(torch.randn(16, 8), padded(packed())).shape == (16, 8)
+    context = padded(packed())(attention.project(torch.randn(16, 8)))
+    assert attention.combine(context).shape == (16, 8)

@@ -1,0 +1,79 @@
+"""The options of the layer-wise coordinated Transformer and of its ablations."""
+
+from dataclasses import dataclass, field
+
+from fairseq.dataclass import FairseqDataclass
+from omegaconf import II
+
+from lwc_fairseq_compat import UserError
+
+
+@dataclass
+class LWCTransformerConfig(FairseqDataclass):
+    """The defaults are the sizes of the paper's base model."""
+
+    layers: int = field(default=14, metadata={"help": "layers; each serves source and target (paper: 10 to 22)"})
+    embed_dim: int = field(default=512, metadata={"help": "width of the model, d"})
+    ffn_embed_dim: int = field(default=2048, metadata={"help": "width of the feed-forward network"})
+    attention_heads: int = field(default=8, metadata={"help": "attention heads, a divisor of --embed-dim"})
+    dropout: float = field(default=0.1, metadata={"help": "dropout of embeddings and sub-layer outputs"})
+    activation_dropout: float = field(default=0.0, metadata={"help": "dropout after the feed-forward network's ReLU"})
+    attention_dropout: float = field(
+        default=0.0, metadata={"help": "dropout of attention weights; above 0 the slower masked kernel trains"}
+    )
+    normalize_after: bool = field(
+        default=False, metadata={"help": "layer norm after each sub-layer (post-norm) instead of before (pre-norm)"}
+    )
+    alignment_layer: int = field(
+        default=-1, metadata={"help": "layer, from 0, whose attention --print-alignment shows; -1 is the last"}
+    )
+    unshared_weights: bool = field(
+        default=False, metadata={"help": "ablation: half of --layers serve the source, the other half the target"}
+    )
+    separate_attention: bool = field(
+        default=False,
+        metadata={"help": "ablation: attention to the target so far, then to the source, instead of mixed attention"},
+    )
+    no_side_embedding: bool = field(
+        default=False, metadata={"help": "ablation: no source and target embedding beside that of the word"}
+    )
+    no_position_embedding: bool = field(default=False, metadata={"help": "ablation: no positions"})
+    checkpoint_activations: bool = field(
+        default=False,
+        metadata={
+            "help": "keep only what goes into each layer, and run it again for its gradients: less memory, slower"
+        },
+    )
+    max_source_positions: int = II("task.max_source_positions")
+    max_target_positions: int = II("task.max_target_positions")
+
+    def check(self) -> None:
+        """Raises UserError naming the invalid setting."""
+        for name in ("layers", "embed_dim", "ffn_embed_dim", "attention_heads"):
+            if getattr(self, name) < 1:
+                raise UserError(f"--{name.replace('_', '-')} {getattr(self, name)}: must be at least 1")
+        if self.embed_dim % self.attention_heads:
+            raise UserError(
+                f"--embed-dim {self.embed_dim} is not divisible by --attention-heads {self.attention_heads}: "
+                "choose a number of heads that divides it"
+            )
+        if self.embed_dim % 2:
+            raise UserError(f"--embed-dim {self.embed_dim} is odd: sinusoidal positions need an even width")
+        for name in ("dropout", "activation_dropout", "attention_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise UserError(f"--{name.replace('_', '-')} {getattr(self, name)}: must be in [0, 1)")
+        if self.unshared_weights and self.layers % 2:
+            raise UserError(
+                f"--layers {self.layers} --unshared-weights: half of the layers serve the source; give an even number"
+            )
+        depth = self.target_layers
+        if not -depth <= self.alignment_layer < depth:
+            raise UserError(
+                f"--alignment-layer {self.alignment_layer}: with {depth} layers on the target side it must be from "
+                f"{-depth} to {depth - 1}"
+            )
+
+    @property
+    def target_layers(self) -> int:
+        """The number of layers that a target token goes through."""
+        return self.layers // 2 if self.unshared_weights else self.layers
