@@ -8,8 +8,10 @@ from pathlib import Path
 
 from lwc_fairseq_compat import UserError
 
-from ..analysis.alignment import ErrorRate, error_rate, layer_error_rates, links, pharaoh, read_alignments, read_links
+from ..analysis.alignment import links, pharaoh
 from ..analysis.attention import Forced, force, load
+from ..analysis.error_rate import ErrorRate, error_rate, layer_error_rates
+from ..analysis.gold import read_alignments, read_links
 from ..files import write_whole
 from ..markdown import table
 from .arguments import add_first, add_model, number_or_all
@@ -66,8 +68,8 @@ def forced(args: argparse.Namespace) -> Iterator[Forced]:
 
 
 def print_error_rates(args: argparse.Namespace) -> None:
-    """A table of layers, and of the mean of their weights."""
-    gold = read_alignments(args.gold, args.gold_first)  # before the model is
+    """Print a row for each layer, and one for the mean over the layers."""
+    gold = read_alignments(args.gold, args.gold_first)  # before the model, which takes longer
     rates = layer_error_rates(forced(args), gold, args.gold)
     rows = [[name, *percentages(rate)] for name, rate in rates.items()]
     print("\n".join(table(["layer", "AER", "precision", "recall"], rows)))

@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 
 from ..analysis.attention import load
-from ..analysis.picture import MEAN, draw, panels, save_weights
+from ..analysis.panels import MEAN, panels
+from ..analysis.picture import draw, save_weights
 from .arguments import add_model, number_or_all
 
 

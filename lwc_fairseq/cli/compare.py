@@ -6,8 +6,10 @@ from pathlib import Path
 
 from lwc_fairseq_compat import UserError
 
-from ..analysis.compare import GROUPS, Sentences, compare, markdown, part_of_speech_bleu, write
-from ..analysis.score import read_hypotheses
+from ..analysis.compare import GROUPS, Sentences, compare
+from ..analysis.comparison_page import markdown, write
+from ..analysis.parts_of_speech import part_of_speech_bleu
+from ..analysis.translations import read_hypotheses
 from ..files import make_folder, read_lines
 from .arguments import growing, named_path, positive
 
@@ -56,7 +58,11 @@ def compare_command(args: argparse.Namespace) -> int:
 
 
 def parts_of_speech(args: argparse.Namespace, sentences: Sentences) -> dict[str, dict[str, list[float]]]:
-    """By the tags that were asked for; of the systems that have tags."""
+    """BLEU-1 to BLEU-4 by the tags of --tags, of the systems that have tags.
+
+    Raises:
+        UserError: the reference has no tags, or no system has, or tags are given for an unknown system.
+    """
     tagged = {name: read_lines(path) for name, path in args.system_tags}
     unknown = sorted(tagged.keys() - sentences.systems.keys())
     if not args.ref_tags or not tagged or unknown:

@@ -3,7 +3,8 @@
 import argparse
 from pathlib import Path
 
-from ..analysis.report import write_report
+from ..experiments.layout import TableFolder
+from ..experiments.report import write_report
 from .arguments import add_first
 
 
@@ -22,7 +23,7 @@ def add_report(commands) -> None:
 
 
 def report_command(args: argparse.Namespace) -> int:
-    out = args.out or args.folder / "report.html"
+    out = args.out or TableFolder(args.folder).report
     write_report(args.folder, out, args.gold, args.gold_first)
     print(f"wrote {out}")
     return 0

@@ -7,10 +7,13 @@ from pathlib import Path
 
 from lwc_fairseq_compat import UserError
 
-from ..analysis.alignment import read_alignments
+from ..analysis.gold import read_alignments
 from ..analysis.score import bleu
-from ..experiments import results, runner
-from ..experiments.job import Settings
+from ..experiments.devices import devices
+from ..experiments.output import write_table
+from ..experiments.results import collect
+from ..experiments.runner import Runner
+from ..experiments.settings import Settings
 from ..experiments.table import load_profile, load_table
 from ..files import make_folder, read_lines
 from .arguments import add_first, positive
@@ -46,7 +49,7 @@ def add_table(commands) -> None:
 
 
 def make_table(args: argparse.Namespace) -> int:
-    """Returns the exit status: 1 if a row failed."""
+    """Make a table. Returns the exit status, 1 if a row failed."""
     settings = Settings(
         table=load_table(args.table, args.rows),
         profile=load_profile(args.profile),
@@ -55,7 +58,7 @@ def make_table(args: argparse.Namespace) -> int:
         train=tuple(args.train),
         generate=tuple(args.generate),
     )
-    bleu(settings.score)  # before hours of training
+    bleu(settings.score)  # refuses an unknown tokenizer before hours of training
     jobs = settings.jobs(args.seeds)
     if args.dry_run:
         print("\n".join(line for job in jobs for line in job.shell_lines()))
@@ -66,10 +69,11 @@ def make_table(args: argparse.Namespace) -> int:
     references = [read_lines(path) for path in args.references]
     gold = read_alignments(args.gold, args.gold_first) if args.gold else None
     make_folder(args.out)
-    failures = {} if args.collect else runner.Runner(runner.devices(args.parallel)).run(jobs)
-    found = results.collect(settings, jobs, failures, references, gold)
-    runner.announce(failures)
-    written = results.write(settings, found, args.seeds, ran=not args.collect)
+    failures = {} if args.collect else Runner(devices(args.parallel)).run(jobs)
+    results = collect(settings, jobs, failures, references, gold)
+    for folder, reason in failures.items():
+        print(f"{folder.row}, seed{folder.seed}: failed: {reason}", file=sys.stderr)
+    written = write_table(settings, results, args.seeds, ran=not args.collect)
     print(written[0].read_text(encoding="utf-8"))
     print("wrote " + ", ".join(map(str, written)), file=sys.stderr)
     return 1 if failures else 0
