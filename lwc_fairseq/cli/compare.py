@@ -18,8 +18,8 @@ def add_compare(commands) -> None:
     compare = commands.add_parser(
         "compare",
         help="translations of several systems side by side",
-        description="Scores with sacrebleu's signatures, a paired bootstrap test against the first system, groups of "
-        "source length, parts of speech, and the sentences on which systems differ most.",
+        description="Print scores with sacrebleu's signatures, a paired bootstrap test against the first system, "
+        "scores by source length and by part of speech, and the sentences on which the systems differ most.",
     )
     compare.add_argument(
         "systems", nargs="+", type=named_path, metavar="NAME=FILE", help="text, or the output of fairseq-generate"
@@ -34,7 +34,7 @@ def add_compare(commands) -> None:
     compare.add_argument("--tags", action="append", default=[], metavar="TAG,...", help="as NN,VB; repeatable")
     compare.add_argument("--ref-tags", type=Path, metavar="FILE", help="a tag for each word of the (first) reference")
     compare.add_argument(
-        "--system-tags", action="append", type=named_path, default=[], metavar="NAME=FILE", help="and of a system"
+        "--system-tags", action="append", type=named_path, default=[], metavar="NAME=FILE", help="the same for a system"
     )
     compare.add_argument("--differences", type=positive, default=10, metavar="N", help="sentences (default: 10)")
     compare.add_argument("--out", type=Path, metavar="DIR", help="write compare.md, compare.json and lengths.png")

@@ -90,8 +90,8 @@ def results(finished: FinishedTable) -> Iterator[str]:
         yield f"<p>{html.escape(record.paper)}. Published on: {html.escape(published)}.</p>"
     headers = {"deviation": "±", "p": "p", "parameters": "parameters", "updates": "updates"}
     headers["published"] = f"published {record.metric}"
-    used = {key: text for key, text in headers.items() if any(getattr(row, key) is not None for row in record.rows)}
-    rows = [[row.label, value_cell(row), *(cell(getattr(row, key)) for key in used)] for row in record.rows]
+    used = {key: text for key, text in headers.items() if any(vars(row)[key] is not None for row in record.rows)}
+    rows = [[row.label, value_cell(row), *(cell(vars(row)[key]) for key in used)] for row in record.rows]
     yield table(["", record.metric, *used.values()], rows)
     facts = {"date": record.date, "hardware": record.hardware, "versions": record.versions}
     yield definitions({**facts, "measured on": record.measured_on, "seeds": str(record.seeds)})

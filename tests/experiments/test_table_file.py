@@ -9,7 +9,8 @@ from fairseq import options
 from conftest import ROOT
 from lwc_fairseq.cli import parser
 from lwc_fairseq.experiments.settings import Settings
-from lwc_fairseq.experiments.table import Profile, load_profile, load_table
+from lwc_fairseq.experiments.table import Profile
+from lwc_fairseq.experiments.table_file import load_profile, load_table
 
 TABLES = sorted((ROOT / "examples" / "tables").glob("*.yaml"))
 PROFILES = sorted((ROOT / "examples" / "tables" / "profiles").glob("*.yaml"))
