@@ -19,23 +19,23 @@ def load(
     tokenizer: str | None = None,
     **settings,
 ) -> GeneratorHubInterface:
-    """A model, or several of one pair of dictionaries, ready to translate.
+    """Load a model, or an ensemble with the same dictionaries, that is ready to translate.
 
         load("checkpoint_best.pt", "data-bin", bpe_codes="codes").translate(["Ein Satz ."], beam=6)
 
     Args:
-        checkpoint: the file; of an ensemble, several in one folder.
+        checkpoint: the file, or for an ensemble several files in one folder.
         data: the folder that fairseq-preprocess wrote.
-        bpe_codes: of subword-nmt; without them sentences are sub-words already, and so are translations.
-        tokenizer: fairseq's name of one, such as "moses".
-        settings: of the task or the model, in place of those in the checkpoint: gnmt_length_penalty=True.
+        bpe_codes: the codes of subword-nmt. Without them, sentences are given as sub-words, and so are translations.
+        tokenizer: a tokenizer of fairseq, such as "moses".
+        settings: of the task or the model, in place of those in the checkpoint, such as gnmt_length_penalty=True.
 
     Returns:
-        fairseq's interface: `translate`, `generate` (scores, attention), `encode`, `decode`; a torch module, which
-        `.cuda()` and `.half()` move.
+        fairseq's interface: `translate`, `generate` (scores, attention), `encode` and `decode`. It is a torch module,
+        so `.cuda()` and `.half()` work.
 
     Raises:
-        UserError: there is no such file, or the ensemble's files are not in one folder.
+        UserError: a file does not exist, or the ensemble's files are not in one folder.
     """
     paths = [Path(one) for one in ([checkpoint] if isinstance(checkpoint, Source) else checkpoint)]
     for path in [*paths, Path(data), *([Path(bpe_codes)] if bpe_codes else [])]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """The lines of a table."""
+    """A table, as lines."""
     return [line(header), line(["---"] * len(header)), *map(line, rows)]
 
 

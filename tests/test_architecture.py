@@ -10,10 +10,6 @@ from conftest import ROOT
 
 FILE_LINES = 300
 FUNCTION_LINES = 40  # without its docstring
-TOO_LONG = {
-    "lwc_fairseq/experiments/runner.py",
-}
-"""Files that exceed these limits today. Remove a file from here once it no longer does."""
 
 ARROWS = {
     "cli": {"experiments"},
@@ -22,8 +18,8 @@ ARROWS = {
     "models": {"modules"},
     "criterions": {"models"},
     "modules": {"data"},
-    "tasks": {"models", "search"},
-    "search": {"data"},
+    "tasks": {"search"},
+    "search": {"models"},
     "data": set(),
     "optim": set(),
 }
@@ -104,4 +100,4 @@ def is_too_long(path: Path) -> bool:
 
 
 def test_files_and_functions_are_short():
-    assert {str(path.relative_to(ROOT)) for path in FILES.values() if is_too_long(path)} == TOO_LONG
+    assert not [str(path.relative_to(ROOT)) for path in FILES.values() if is_too_long(path)]

@@ -25,12 +25,10 @@ import generation
 import torch
 import training
 from corpus import write_data
-from fairseq import __version__ as fairseq_version
 from systems import FAMILIES, Family, System
 from tqdm import trange
 
-import lwc_fairseq
-from lwc_fairseq.experiments.results import hardware
+from lwc_fairseq.environment import hardware, versions
 from lwc_fairseq.files import write_whole
 from lwc_fairseq.markdown import table
 
@@ -158,8 +156,7 @@ def write(args: argparse.Namespace, family: Family, speeds: list[list[float]], m
         "phase": args.phase,
         "precision": PRECISIONS[args.precision],
         "device": device(args),
-        "versions": f"Python {sys.version.split()[0]}, PyTorch {torch.__version__}, fairseq {fairseq_version}, "
-        f"lwc_fairseq {lwc_fairseq.__version__}",
+        "versions": versions(),
         "date": date.today().isoformat(),
         "types": family.types,
         "blocks": args.blocks,

@@ -1,1 +1,1 @@
-"""What trained models do: their attention, and the word alignments that it amounts to."""
+"""What trained models do: their translations, their attention, and the word alignments that follow from it."""

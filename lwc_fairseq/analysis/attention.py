@@ -9,31 +9,35 @@ from pathlib import Path
 
 import torch
 from fairseq.checkpoint_utils import load_model_ensemble_and_task
+from fairseq.data import Dictionary
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 from tqdm import tqdm
 
 from lwc_fairseq_compat import UserError
 
+from ..data.reverse import is_reversed, reversed_order
 from ..models.interface import attention_weights
 
 
 @dataclass(frozen=True)
 class Forced:
-    """A sentence pair and how its translation attends to the source. Row j is of the step that produces word j."""
+    """A sentence pair, and how its translation attends to the source: row j belongs to the step that produces token j.
+
+    The translation is in reading order, also if the model produces it from right to left.
+    """
 
     number: int  # in the data
     source: list[str]  # n tokens, sub-words, the end symbol last
     target: list[str]  # m, the same
     attentions: list[Tensor]  # a layer each, (H, m, n)
-    reverse: bool = False  # the target is from right to left
 
 
 def load(checkpoint: str, data: str) -> tuple[nn.Module, FairseqTask]:
-    """A trained model, on a GPU if there is one, and its task.
+    """Load a trained model, on a GPU if there is one, and its task.
 
     Raises:
-        UserError: the checkpoint or the folder of binary data cannot be read.
+        UserError: the checkpoint or the folder of binary data does not exist.
     """
     if not Path(data).is_dir():
         raise UserError(f"--data {data}: no such folder")
@@ -44,7 +48,7 @@ def load(checkpoint: str, data: str) -> tuple[nn.Module, FairseqTask]:
 
 
 def force(model: nn.Module, task: FairseqTask, subset: str, batch_size: int = 50) -> Iterator[Forced]:
-    """Force a model to translate a subset of the task's data as its references do; sentences come in order of length.
+    """Let a model translate a subset of the task's data as the references do. The sentences come in order of length.
 
     Raises:
         UserError: there is no such subset, or the model has no attention to show.
@@ -64,13 +68,20 @@ def force_batch(model: nn.Module, task: FairseqTask, sample: dict, device: torch
     source = sample["net_input"]["src_tokens"]
     inputs = source.to(device), sample["net_input"]["prev_output_tokens"].to(device)
     attentions = attention_weights(model, *inputs).source
-    dictionaries = task.source_dictionary, task.target_dictionary
+    target = sample["target"]
+    pad, eos = task.target_dictionary.pad(), task.target_dictionary.eos()  # the same in both dictionaries
     for i, number in enumerate(sample["id"].tolist()):
-        sides = [row.ne(dictionaries[0].pad()).nonzero().squeeze(1) for row in (source[i], sample["target"][i])]
-        columns, rows = sides
-        words = [
-            [dictionary[token] for token in tokens[i][side].tolist()]
-            for dictionary, tokens, side in zip(dictionaries, (source, sample["target"]), sides, strict=True)
-        ]
-        kept = [weights[i].cpu().float()[:, rows][..., columns] for weights in attentions]
-        yield Forced(number, *words, kept, getattr(task.cfg, "reverse_target", False))
+        columns = source[i].ne(pad).nonzero().squeeze(1)
+        rows = target[i].ne(pad).nonzero().squeeze(1)
+        if is_reversed(task.cfg):
+            rows = rows[reversed_order(target[i][rows], eos)]
+        yield Forced(
+            number,
+            symbols(task.source_dictionary, source[i][columns]),
+            symbols(task.target_dictionary, target[i][rows]),
+            [weights[i].cpu().float()[:, rows][..., columns] for weights in attentions],
+        )
+
+
+def symbols(dictionary: Dictionary, tokens: Tensor) -> list[str]:
+    return [dictionary[token] for token in tokens.tolist()]

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from lwc_fairseq_compat import UserError
 
-from ..analysis.alignment import ErrorRate, error_rate, layer_error_rates, links, pharaoh, read_alignments, read_links
+from ..analysis.alignment import links, pharaoh
 from ..analysis.attention import Forced, force, load
+from ..analysis.error_rate import ErrorRate, error_rate, layer_error_rates
+from ..analysis.gold import read_alignments, read_links
 from ..files import write_whole
 from ..markdown import table
 from .arguments import add_first, add_model, number_or_all
@@ -19,16 +21,20 @@ def add_align(commands) -> None:
     align = commands.add_parser(
         "align",
         help="word alignments from attention",
-        description="Force a model to translate a test set as its references do, and link each target word to the "
-        "source word that it attends to most: a line a sentence, links i-j of source and target words, from 0. "
-        "Sub-words (@@) count as words.",
+        description="Let a model translate a test set as the references do, and link each target word to the source "
+        "word that it attends to most. Each line has the links i-j of a sentence, between source word i and target "
+        "word j, counted from 0. Sub-words (@@) are joined to words.",
     )
     add_model(align)
-    align.add_argument("--subset", default="test", help="which part of it (default: test)")
-    align.add_argument("--layer", type=number_or_all, default="all", metavar="K", help="from 0, or all: their mean")
-    align.add_argument("--head", type=number_or_all, default="all", metavar="H", help="from 0, or all: their mean")
+    align.add_argument("--subset", default="test", help="the set of sentences (default: test)")
+    align.add_argument(
+        "--layer", type=number_or_all, default="all", metavar="K", help="from 0, or all for their mean (default)"
+    )
+    align.add_argument(
+        "--head", type=number_or_all, default="all", metavar="H", help="from 0, or all for their mean (default)"
+    )
     align.add_argument("--out", type=Path, metavar="FILE", help="default: standard output")
-    align.add_argument("--gold", type=Path, metavar="FILE", help="print the error rate of every layer instead")
+    align.add_argument("--gold", type=Path, metavar="FILE", help="print each layer's error rate instead of links")
     add_first(align)
     align.set_defaults(call=align_command)
 
@@ -37,10 +43,10 @@ def add_aer(commands) -> None:
     aer = commands.add_parser(
         "aer",
         help="alignment error rate",
-        description="Alignment error rate, precision and recall of links against gold links: i-j sure, ipj and i?j "
-        "possible; sums over all sentences.",
+        description="Print alignment error rate, precision and recall, summed over all sentences. Of the gold links, "
+        "i-j are sure, ipj and i?j are possible.",
     )
-    aer.add_argument("hypothesis", type=Path, metavar="HYP", help="links i-j, from 0, a line a sentence")
+    aer.add_argument("hypothesis", type=Path, metavar="HYP", help="links i-j, counted from 0, one sentence a line")
     aer.add_argument("gold", type=Path, metavar="GOLD")
     add_first(aer)
     aer.set_defaults(call=aer_command)
@@ -66,8 +72,8 @@ def forced(args: argparse.Namespace) -> Iterator[Forced]:
 
 
 def print_error_rates(args: argparse.Namespace) -> None:
-    """A table of layers, and of the mean of their weights."""
-    gold = read_alignments(args.gold, args.gold_first)  # before the model is
+    """Print a row for each layer, and one for the mean over the layers."""
+    gold = read_alignments(args.gold, args.gold_first)  # before the model, which takes longer
     rates = layer_error_rates(forced(args), gold, args.gold)
     rows = [[name, *percentages(rate)] for name, rate in rates.items()]
     print("\n".join(table(["layer", "AER", "precision", "recall"], rows)))

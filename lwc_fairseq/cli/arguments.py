@@ -1,4 +1,4 @@
-"""Arguments that several commands have, and the types of values."""
+"""Arguments that several commands share, and the types of their values."""
 
 import argparse
 from pathlib import Path

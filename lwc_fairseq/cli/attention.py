@@ -1,10 +1,11 @@
-"""`lwc-fairseq attention`: pictures of what a model attends to."""
+"""`lwc-fairseq attention`: pictures of a model's attention."""
 
 import argparse
 from pathlib import Path
 
 from ..analysis.attention import load
-from ..analysis.picture import MEAN, draw, panels, save_weights
+from ..analysis.panels import MEAN, panels
+from ..analysis.picture import draw, save_weights
 from .arguments import add_model, number_or_all
 
 
@@ -12,19 +13,19 @@ def add_attention(commands) -> None:
     attention = commands.add_parser(
         "attention",
         help="pictures of attention",
-        description="Heat maps of what a model attends to while it produces a translation: the source and, right of "
-        "a line, the target so far (mixed or self-attention) or the reverse translation. A row is the step that "
-        "produces a token.",
+        description="Draw heat maps of a model's attention while it produces a translation: to the source and, right "
+        "of a line, to the target so far (mixed attention, self-attention) or to the reverse translation. Each row is "
+        "the step that produces a token.",
     )
     add_model(attention)
     attention.add_argument("--source", required=True, help="a sentence, in tokens as in the data")
-    attention.add_argument("--target", help="its translation; left out: the model's own")
+    attention.add_argument("--target", help="its translation (default: the model's own)")
     attention.add_argument(
-        "--layer", type=layer_choice, metavar="K", help="from 0; all: side by side (default); mean: of all layers"
+        "--layer", type=layer_choice, metavar="K", help="from 0, or all (default), or mean for the mean of all layers"
     )
-    attention.add_argument("--head", type=number_or_all, metavar="H", help="from 0, or all: their mean (default)")
+    attention.add_argument("--head", type=number_or_all, metavar="H", help="from 0, or all for their mean (default)")
     attention.add_argument("--out", required=True, type=Path, metavar="FILE", help="a .png, .svg or .html")
-    attention.add_argument("--weights", type=Path, metavar="FILE.npz", help="write the numbers as well")
+    attention.add_argument("--weights", type=Path, metavar="FILE.npz", help="also write the numbers")
     attention.set_defaults(call=attention_command)
 
 

@@ -13,7 +13,7 @@ def add_average(commands) -> None:
     average = commands.add_parser(
         "average",
         help="average checkpoints",
-        description="Write a checkpoint whose weights are the mean of several ones of one training run.",
+        description="Write a checkpoint whose weights are the mean of several checkpoints of one training run.",
     )
     average.add_argument("inputs", nargs="+", type=Path, metavar="PATH", help="checkpoints, or with --last a folder")
     average.add_argument("--last", type=positive, metavar="N", help="take the last N epochs' checkpoints of the folder")

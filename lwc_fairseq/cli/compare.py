@@ -6,8 +6,10 @@ from pathlib import Path
 
 from lwc_fairseq_compat import UserError
 
-from ..analysis.compare import GROUPS, Sentences, compare, markdown, part_of_speech_bleu, write
-from ..analysis.score import read_hypotheses
+from ..analysis.compare import GROUPS, Sentences, compare
+from ..analysis.comparison_page import markdown, write
+from ..analysis.parts_of_speech import part_of_speech_bleu
+from ..analysis.translations import read_hypotheses
 from ..files import make_folder, read_lines
 from .arguments import growing, named_path, positive
 
@@ -16,8 +18,8 @@ def add_compare(commands) -> None:
     compare = commands.add_parser(
         "compare",
         help="translations of several systems side by side",
-        description="Scores with sacrebleu's signatures, a paired bootstrap test against the first system, groups of "
-        "source length, parts of speech, and the sentences on which systems differ most.",
+        description="Print scores with sacrebleu's signatures, a paired bootstrap test against the first system, "
+        "scores by source length and by part of speech, and the sentences on which the systems differ most.",
     )
     compare.add_argument(
         "systems", nargs="+", type=named_path, metavar="NAME=FILE", help="text, or the output of fairseq-generate"
@@ -32,7 +34,7 @@ def add_compare(commands) -> None:
     compare.add_argument("--tags", action="append", default=[], metavar="TAG,...", help="as NN,VB; repeatable")
     compare.add_argument("--ref-tags", type=Path, metavar="FILE", help="a tag for each word of the (first) reference")
     compare.add_argument(
-        "--system-tags", action="append", type=named_path, default=[], metavar="NAME=FILE", help="and of a system"
+        "--system-tags", action="append", type=named_path, default=[], metavar="NAME=FILE", help="the same for a system"
     )
     compare.add_argument("--differences", type=positive, default=10, metavar="N", help="sentences (default: 10)")
     compare.add_argument("--out", type=Path, metavar="DIR", help="write compare.md, compare.json and lengths.png")
@@ -56,7 +58,11 @@ def compare_command(args: argparse.Namespace) -> int:
 
 
 def parts_of_speech(args: argparse.Namespace, sentences: Sentences) -> dict[str, dict[str, list[float]]]:
-    """By the tags that were asked for; of the systems that have tags."""
+    """BLEU-1 to BLEU-4 by the tags of --tags, of the systems that have tags.
+
+    Raises:
+        UserError: the reference has no tags, or no system has, or tags are given for an unknown system.
+    """
     tagged = {name: read_lines(path) for name, path in args.system_tags}
     unknown = sorted(tagged.keys() - sentences.systems.keys())
     if not args.ref_tags or not tagged or unknown:

@@ -3,7 +3,8 @@
 import argparse
 from pathlib import Path
 
-from ..analysis.report import write_report
+from ..experiments.layout import TableFolder
+from ..experiments.report import write_report
 from .arguments import add_first
 
 
@@ -11,10 +12,10 @@ def add_report(commands) -> None:
     report = commands.add_parser(
         "report",
         help="a finished table as one page",
-        description="One page of HTML that needs no network: results, curve, groups of source length, word "
-        "alignments, the sentences on which rows differ most, attention.",
+        description="Write one page of HTML that needs no network: results, curve, scores by source length, word "
+        "alignments, samples, the sentences on which the rows differ most, and attention.",
     )
-    report.add_argument("folder", type=Path, metavar="DIR", help="what `table` wrote to")
+    report.add_argument("folder", type=Path, metavar="DIR", help="the folder that `table` wrote to")
     report.add_argument("--out", type=Path, metavar="FILE.html", help="default: DIR/report.html")
     report.add_argument("--gold", type=Path, metavar="FILE", help="alignments of the test set, for a table of AER")
     add_first(report)
@@ -22,7 +23,7 @@ def add_report(commands) -> None:
 
 
 def report_command(args: argparse.Namespace) -> int:
-    out = args.out or args.folder / "report.html"
+    out = args.out or TableFolder(args.folder).report
     write_report(args.folder, out, args.gold, args.gold_first)
     print(f"wrote {out}")
     return 0

@@ -7,11 +7,14 @@ from pathlib import Path
 
 from lwc_fairseq_compat import UserError
 
-from ..analysis.alignment import read_alignments
+from ..analysis.gold import read_alignments
 from ..analysis.score import bleu
-from ..experiments import results, runner
-from ..experiments.job import Settings
-from ..experiments.table import load_profile, load_table
+from ..experiments.devices import devices
+from ..experiments.output import write_table
+from ..experiments.results import collect
+from ..experiments.runner import Runner
+from ..experiments.settings import Settings
+from ..experiments.table_file import load_profile, load_table
 from ..files import make_folder, read_lines
 from .arguments import add_first, positive
 
@@ -20,33 +23,40 @@ def add_table(commands) -> None:
     table = commands.add_parser(
         "table",
         help="train, translate and score every row of a table",
-        description="Train every row of a table file, translate the test set, score, and write table.md, table.json "
-        "and for a curve table.png. Stopped and started again, it goes on where it was.",
+        description="Train every row of a table file, translate the test set, score the translations, and write "
+        "table.md, table.json and, for a curve, table.png. If it was stopped, the same command continues.",
     )
     table.add_argument("table", type=Path, metavar="TABLE.yaml", help="one of examples/tables, or your own")
     table.add_argument("--data", required=True, help="a folder that fairseq-preprocess wrote")
     table.add_argument("--out", required=True, type=Path, help="a folder for checkpoints, logs and results")
-    table.add_argument("--profile", type=Path, metavar="FILE.yaml", help="other sizes and training, for smaller data")
-    table.add_argument("--rows", nargs="+", metavar="NAME", help="these rows alone, and those that they need")
+    table.add_argument("--profile", type=Path, metavar="FILE.yaml", help="other sizes and flags, for smaller data")
+    table.add_argument("--rows", nargs="+", metavar="NAME", help="only these rows, and the rows that they need")
     table.add_argument("--seeds", type=positive, default=1, metavar="N", help="runs of each row (default: 1)")
     table.add_argument("--train", type=shlex.split, default=[], metavar="FLAGS", help="more flags of fairseq-train")
-    table.add_argument("--generate", type=shlex.split, default=[], metavar="FLAGS", help="and of fairseq-generate")
     table.add_argument(
-        "--references", nargs="+", type=Path, default=[], metavar="FILE", help="score against these, line by line"
+        "--generate", type=shlex.split, default=[], metavar="FLAGS", help="more flags of fairseq-generate"
+    )
+    table.add_argument(
+        "--references",
+        nargs="+",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="reference translations in place of the data's",
     )
     table.add_argument("--gold", type=Path, metavar="FILE", help="alignments of the test set, for tables of AER")
     add_first(table)
     table.add_argument(
-        "--parallel", type=positive, metavar="N", help="runs side by side (default: one for each GPU, or one)"
+        "--parallel", type=positive, metavar="N", help="runs at a time (default: one for each GPU, or one)"
     )
     how = table.add_mutually_exclusive_group()
     how.add_argument("--dry-run", action="store_true", help="print the shell commands, one a line, and run nothing")
-    how.add_argument("--collect", action="store_true", help="make the table of what there is, and run nothing")
+    how.add_argument("--collect", action="store_true", help="make the table from finished runs, and run nothing")
     table.set_defaults(call=make_table)
 
 
 def make_table(args: argparse.Namespace) -> int:
-    """Returns the exit status: 1 if a row failed."""
+    """Make a table. Returns the exit status, 1 if a row failed."""
     settings = Settings(
         table=load_table(args.table, args.rows),
         profile=load_profile(args.profile),
@@ -55,7 +65,7 @@ def make_table(args: argparse.Namespace) -> int:
         train=tuple(args.train),
         generate=tuple(args.generate),
     )
-    bleu(settings.score)  # before hours of training
+    bleu(settings.score)  # refuses an unknown tokenizer before hours of training
     jobs = settings.jobs(args.seeds)
     if args.dry_run:
         print("\n".join(line for job in jobs for line in job.shell_lines()))
@@ -66,10 +76,11 @@ def make_table(args: argparse.Namespace) -> int:
     references = [read_lines(path) for path in args.references]
     gold = read_alignments(args.gold, args.gold_first) if args.gold else None
     make_folder(args.out)
-    failures = {} if args.collect else runner.Runner(runner.devices(args.parallel)).run(jobs)
-    found = results.collect(settings, jobs, failures, references, gold)
-    runner.announce(failures)
-    written = results.write(settings, found, args.seeds, ran=not args.collect)
+    failures = {} if args.collect else Runner(devices(args.parallel)).run(jobs)
+    results = collect(settings, jobs, failures, references, gold)
+    for folder, reason in failures.items():
+        print(f"{folder.row}, seed{folder.seed}: failed: {reason}", file=sys.stderr)
+    written = write_table(settings, results, args.seeds, ran=not args.collect)
     print(written[0].read_text(encoding="utf-8"))
     print("wrote " + ", ".join(map(str, written)), file=sys.stderr)
     return 1 if failures else 0

@@ -3,13 +3,12 @@
 import dataclasses
 
 import numpy as np
-import torch
 from fairseq.data import BaseWrapperDataset, FairseqDataset, LanguagePairDataset
-from torch import Tensor
 
 from lwc_fairseq_compat import UserError
 
 from .packing import pack
+from .reverse import reverse_words
 
 
 class ConcatPairDataset(BaseWrapperDataset):
@@ -19,7 +18,7 @@ class ConcatPairDataset(BaseWrapperDataset):
         dataset: the pairs.
         padding_idx: the padding token.
         with_packing: add "packing", the fields of :class:`~lwc_fairseq.data.packing.Packing`, to a batch's net_input.
-        reverse_target: read targets from right to left (EOS stays last).
+        reverse_target: reverse the words of each target.
     """
 
     def __init__(
@@ -43,11 +42,11 @@ class ConcatPairDataset(BaseWrapperDataset):
     def __getitem__(self, index: int) -> dict:
         item = super().__getitem__(index)
         if self.reverse_target and item["target"] is not None:
-            item["target"] = reverse_tokens(item["target"], self.dataset.tgt_dict.eos())
+            item["target"] = reverse_words(item["target"], self.dataset.tgt_dict.eos())
         return item
 
     def collater(self, samples: list[dict], pad_to_length: dict | None = None) -> dict:
-        """fairseq's batch, with "packing" in net_input where it is wanted and there is a target."""
+        """fairseq's batch, with "packing" in net_input if it is wanted and there is a target."""
         batch = self.dataset.collater(samples, pad_to_length)
         inputs = batch.get("net_input", {})
         if self.with_packing and "prev_output_tokens" in inputs:
@@ -65,10 +64,10 @@ class ConcatPairDataset(BaseWrapperDataset):
         return pairs.src_sizes[indices] + (0 if pairs.tgt_sizes is None else pairs.tgt_sizes[indices])
 
     def batch_by_size(self, indices: np.ndarray, max_tokens: int | None = None, **limits) -> list[np.ndarray]:
-        """fairseq's batches, counting n + m, which the wrapped dataset would not.
+        """fairseq's batches, with n + m as the length of a pair. (The wrapped dataset would count max(n, m).)
 
         Raises:
-            UserError: a pair is longer than max_tokens. (A source without a target is a batch of its own then.)
+            UserError: a pair is longer than max_tokens. (A source without a target then makes a batch of its own.)
         """
         lengths = self.num_tokens_vec(indices)
         if self.tgt is not None and max_tokens is not None and len(lengths) and lengths.max() > max_tokens:
@@ -79,15 +78,9 @@ class ConcatPairDataset(BaseWrapperDataset):
         return FairseqDataset.batch_by_size(self, indices, max_tokens=max_tokens, **limits)
 
     def ordered_indices(self) -> np.ndarray:
-        """By n + m, then by m; pairs alike in both come in random order where the pairs are shuffled."""
+        """Sorted by n + m, then by m. If pairs are shuffled, those equal in both come in random order."""
         pairs = self.dataset
         indices = np.random.permutation(len(self)) if pairs.shuffle else np.arange(len(self))
         if pairs.tgt_sizes is not None:
             indices = indices[np.argsort(pairs.tgt_sizes[indices], kind="stable")]
         return indices[np.argsort(self.num_tokens_vec(indices), kind="stable")]
-
-
-def reverse_tokens(tokens: Tensor, eos: int) -> Tensor:
-    """(m,) tokens in the opposite order, an EOS at the end staying there."""
-    words = len(tokens) - int(len(tokens) > 0 and tokens[-1] == eos)
-    return torch.cat([tokens[:words].flip(0), tokens[words:]])

@@ -1,1 +1,1 @@
-"""Tables of runs: every row of a paper's table trained, translated, scored and compared."""
+"""Tables of runs: train, translate, score and compare every row of a paper's table."""

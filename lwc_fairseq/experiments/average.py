@@ -11,10 +11,13 @@ from lwc_fairseq_compat.checkpoints import check_sums
 
 
 def newest_epochs(folder: Path, last: int) -> list[Path]:
-    """The checkpoints of the last so many epochs in a folder, `checkpoint12.pt` and so on, oldest first.
+    """The checkpoints of the last epochs in a folder (`checkpoint12.pt` and so on), oldest first.
+
+    Args:
+        last: the number of epochs.
 
     Raises:
-        UserError: there are fewer.
+        UserError: the folder has fewer.
     """
     found = {}
     for path in folder.glob("checkpoint*.pt"):
@@ -26,10 +29,10 @@ def newest_epochs(folder: Path, last: int) -> list[Path]:
 
 
 def average_checkpoints(paths: list[Path], out: Path) -> None:
-    """Write a checkpoint whose weights are the mean of those in `paths`; all else is the last one's.
+    """Write a checkpoint whose weights are the mean of those in `paths`. Everything else comes from the last one.
 
-    Sums are made in double precision. Whole numbers, which are counters, are taken from the last. A weight that bears
-    several names is written once, as fairseq does.
+    Sums are in double precision. Integers are counters, so they come from the last checkpoint. A weight with several
+    names is written once, as fairseq does.
 
     Raises:
         UserError: the checkpoints have different weights.
@@ -55,11 +58,11 @@ def average_checkpoints(paths: list[Path], out: Path) -> None:
 
 
 def read(path: Path) -> dict:
-    """A checkpoint as it stands in its file: fairseq's own loading would bring its configuration up to date, in objects
-    that cannot be saved.
+    """Read a checkpoint as it is in its file. (fairseq's own function turns the configuration into objects that cannot
+    be saved.)
 
     Raises:
-        UserError: it is none.
+        UserError: the file is not a checkpoint.
     """
     try:
         check_sums(path)

@@ -1,17 +1,18 @@
-"""fairseq's beam search with less work a step.
+"""fairseq's beam search with less work in each step.
 
-Which hypotheses are kept and how they are scored is as in `fairseq.sequence_generator` (of equal ones, which come with
-half precision, others may be kept); what differs is how they are found. fairseq makes all log-probabilities of a step,
-R × V, passes over them several times (a test for NaN, masks, penalties, the addition of scores) and takes the best of
-beam · V. Here the best few of each row are taken from its logits, and only these become log-probabilities: the
-logarithm of the softmax's denominator is one number a row.
+It keeps the same hypotheses as `fairseq.sequence_generator`, with the same scores. (Of hypotheses with equal scores,
+which half precision produces, it may keep others.) fairseq computes all log-probabilities of a step, R × V, passes over
+them several times (for NaN, masks, penalties and the addition of scores), and takes the best of beam · V. This search
+takes the best few of each row from its logits and makes log-probabilities of these alone: the logarithm of the
+softmax's denominator is one number a row.
 
-Letters: S sentences still searched, R = S · beam rows, V types, K candidates of a row.
+Letters: S sentences in the search, R = S · beam rows, V types, K candidates of a row.
 """
 
 from typing import NamedTuple
 
 import torch
+from fairseq.models import FairseqDecoder
 from fairseq.search import BeamSearch
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
@@ -19,33 +20,36 @@ from torch import Tensor
 from lwc_fairseq_compat import UserError
 
 GROUP = 64
-"""Types whose largest logit is found first, before any is compared with those of other groups."""
-
+"""Number of types in a group; the search for the largest logits first finds the largest one of each group."""
 
 KEPT = 7 / 8
-"""Finished sentences are searched on, to no effect, until no more than this part of a batch is unfinished: leaving
-sentences out copies all that is remembered of the others."""
+"""Finished sentences stay in the batch until at most this share of its sentences is unfinished, because shrinking the
+batch copies the caches of the others."""
 
 ROWS = 8
-"""Rows of logits that a processor's cache holds."""
+"""Number of rows of logits that fit into a processor's cache."""
 
 
 class Open(NamedTuple):
-    """Hypotheses that go on: R rows, `beam` consecutive ones of each sentence that is still searched (one of each
-    before the first step)."""
+    """The unfinished hypotheses: R rows, `beam` consecutive ones for each sentence (before the first step, one)."""
 
-    sentences: list[int]  # of the batch
+    sentences: list[int]  # their numbers in the batch, S
     tokens: Tensor  # (R, t + 1), the start symbol first
     scores: Tensor  # (R, t), sums of log-probabilities up to each token
 
 
 class QuickSequenceGenerator(SequenceGenerator):
-    """fairseq's generator, whose plain beam search is :class:`QuickSearch`.
+    """fairseq's generator with :class:`QuickSearch` as its plain beam search.
 
-    Everything else that it can do (sampling, diverse beams, constraints, prefixes, ensembles, language models, blocking
-    of repeated n-grams, attention of every token) is left to fairseq's own loop. So is the search of a model that was
-    not told by `make_generation_fast_` that nobody wants its attention.
+    The "score" of a hypothesis is log P. Hypotheses come unranked (:mod:`.ranking` ranks them).
+
+    fairseq's own loop does everything else: sampling, diverse beams, constraints, prefixes, ensembles, language models,
+    blocking of repeated n-grams, and attention. It also runs if `make_generation_fast_` has not told the model that
+    nobody needs its attention.
     """
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **{**kwargs, "normalize_scores": False})
 
     def _generate(self, sample, prefix_tokens=None, constraints=None, bos_token=None):
         if prefix_tokens is not None or constraints is not None or not self._is_plain():
@@ -62,18 +66,23 @@ class QuickSequenceGenerator(SequenceGenerator):
             and self.repeat_ngram_blocker is None
             and self.token_indices_to_suppress is None
             and not self.match_source_len
-            and not getattr(decoder, "need_attn", False)
-            and getattr(decoder, "adaptive_softmax", None) is None
-            and self.vocab_size > 2 * self.beam_size + 1  # else there may be fewer candidates than places
+            and not needs_attention(decoder)
+            and decoder.adaptive_softmax is None
+            and self.vocab_size > 2 * self.beam_size + 1  # with fewer types there may not be enough candidates
         )
+
+
+def needs_attention(decoder: FairseqDecoder) -> bool:
+    """Whether a decoder returns its attention. fairseq's Transformer has no such setting."""
+    return getattr(decoder, "need_attn", False)
 
 
 class QuickSearch:
     """The search for one batch.
 
     Args:
-        generator: the options, and the model.
-        net_input: "src_tokens" (S, n) and what else the encoder takes.
+        generator: has the options and the model.
+        net_input: "src_tokens" (S, n) and the other arguments of the encoder.
     """
 
     def __init__(self, generator: SequenceGenerator, net_input: dict):
@@ -89,10 +98,13 @@ class QuickSearch:
         self.ended: list[list[dict]] = [[] for _ in range(self.sentences)]
 
     def run(self, start: int) -> list[list[dict[str, Tensor]]]:
-        """The `beam` best hypotheses of each sentence, best first, in fairseq's form.
+        """The `beam` best hypotheses of each sentence, unranked, in fairseq's form.
 
         Args:
-            start: the symbol that targets begin with.
+            start: the start symbol of targets.
+
+        Raises:
+            UserError: a sentence has no hypothesis, since the model's scores are NaN.
         """
         tokens = torch.full((self.sentences, 1), start, dtype=torch.long, device=self.device)
         going = Open(list(range(self.sentences)), tokens, tokens.new_zeros((self.sentences, 0), dtype=torch.float))
@@ -108,13 +120,13 @@ class QuickSearch:
             going = self._go_on(going, kept, is_end, scores, types, parents)
         if not all(self.ended):
             raise UserError("the model's scores are not numbers (NaN): take an earlier checkpoint")
-        return [best_first(hypotheses) for hypotheses in self.ended]
+        return self.ended
 
     def _candidates(self, step: int, going: Open) -> tuple[Tensor, Tensor, Tensor]:
-        """The 2 · beam best continuations of each sentence, best first (at the last step: ends, and as many as rows).
+        """The 2 · beam best continuations of each sentence, best first. In the last step, the end of each row.
 
         Returns:
-            Their scores, types and the rows that they continue, (S, candidates) each.
+            Their scores, their types, and the rows that they continue, (S, candidates) each.
         """
         before = going.scores[:, -1] if step else going.scores.new_zeros(len(going.tokens))
         log_p, types = self._best_of_rows(step, going.tokens)
@@ -127,7 +139,7 @@ class QuickSearch:
         return scores, types[parents, index % each], parents
 
     def _best_of_rows(self, step: int, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Log-probabilities and types, (R, K), of each row's best continuations."""
+        """Log-probabilities and types (R, K) of the best continuations of each row."""
         options = self.options
         decoder = self.model.single_model.decoder
         logits = decoder.forward(tokens, encoder_out=self.encoder_outs[0], incremental_state=self.states[0])[0]
@@ -145,9 +157,9 @@ class QuickSearch:
         return best - normalizer, types
 
     def _end(self, step: int, going: Open, is_end: Tensor, scores: Tensor, parents: Tensor) -> None:
-        """Close the hypotheses whose end is among the `beam` best candidates, until a sentence has enough.
+        """Add the hypotheses whose end is among the `beam` best candidates to those that have ended.
 
-        Finished sentences that are still searched have enough, so nothing is added to them.
+        A sentence gets at most `beam`, so finished sentences that are still in the batch get no more.
         """
         place = is_end[:, : self.beam].nonzero()
         if not len(place):
@@ -157,8 +169,6 @@ class QuickSearch:
         tokens = torch.cat([going.tokens[rows, 1:], torch.full_like(rows[:, None], self.options.eos)], dim=1)
         sums = torch.cat([going.scores[rows], totals[:, None]], dim=1)
         each = torch.cat([sums[:, :1], sums.diff(dim=1)], dim=1)
-        if self.options.normalize_scores:
-            totals = totals / (step + 1) ** self.options.len_penalty
         for n, own in enumerate(i.tolist()):
             hypotheses = self.ended[going.sentences[own]]
             if len(hypotheses) < self.beam:
@@ -175,7 +185,7 @@ class QuickSearch:
     def _go_on(
         self, going: Open, kept: list[int], is_end: Tensor, scores: Tensor, types: Tensor, parents: Tensor
     ) -> Open:
-        """The `beam` best candidates that are no ends, of the sentences to keep."""
+        """Continue the sentences to keep with their `beam` best candidates that are not ends."""
         if len(kept) < len(going.sentences):
             index = torch.tensor(kept, device=self.device)
             is_end, scores, types, parents = (x[index] for x in (is_end, scores, types, parents))
@@ -191,23 +201,17 @@ class QuickSearch:
         )
 
 
-def best_first(hypotheses: list[dict[str, Tensor]]) -> list[dict[str, Tensor]]:
-    scores = torch.stack([hypothesis["score"] for hypothesis in hypotheses])
-    return [hypotheses[i] for i in scores.argsort(descending=True, stable=True).tolist()]
-
-
 def log_sum_exp(x: Tensor) -> Tensor:
-    """log Σ_v exp x_iv of each row of x (R, V), (R, 1)."""
+    """log Σ_v exp x_iv (R, 1) of each row of x (R, V)."""
     if x.is_cuda:
         return x.logsumexp(-1, keepdim=True)
     return torch.cat([rows.logsumexp(-1, keepdim=True) for rows in x.split(ROWS)])
 
 
 def largest(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k largest entries of each row of x (R, V), and where they are, as torch.topk gives them.
+    """The k largest entries of each row of x (R, V), and their columns, as from torch.topk.
 
-    They lie within the k groups whose largest entries are the largest: maxima are quickly found, and what is left to
-    sort is small.
+    They lie in the k groups with the largest maxima. Finding maxima is fast, and it leaves few entries to sort.
     """
     groups = x.size(1) // GROUP
     if groups < 4 * k:

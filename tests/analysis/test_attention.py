@@ -8,8 +8,10 @@ import torch
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 
 import reference_lwc
-from conftest import PAD, make_abd, make_deepatt, make_dictionary, make_lwc, make_transformer, random_batch
+from conftest import EOS, PAD, make_abd, make_deepatt, make_dictionary, make_lwc, make_transformer, random_batch
+from lwc_fairseq.analysis.attention import force_batch
 from lwc_fairseq.models.interface import attention_weights
+from lwc_fairseq.tasks.concat_translation import ConcatTranslationConfig, ConcatTranslationTask
 
 MODELS = {  # with how many layers and heads look at the source; whether a softmax sees the source alone
     "lwc": (make_lwc, 3, 2, False),
@@ -103,3 +105,21 @@ def test_mixed_attention_is_that_of_the_reference(monkeypatch):
                 to_source = found.source[layer][i, :, t, src[i].ne(PAD)]
                 to_target = found.target[layer][i, :, t, : t + 1]
                 assert torch.allclose(torch.cat([to_source, to_target], 1), expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("left_pad_target", [False, True])
+def test_a_right_to_left_translation_is_shown_in_reading_order(left_pad_target):
+    """Each row stays that of the step that produces its token."""
+    model, dictionary = make_deepatt(types=(17, 17)), make_dictionary(17)
+    target, inputs = ([PAD, 8, 9, EOS], [PAD, EOS, 8, 9]) if left_pad_target else ([8, 9, EOS, PAD], [EOS, 8, 9, PAD])
+    net_input = {"src_tokens": torch.tensor([[PAD, 5, 6, EOS]]), "prev_output_tokens": torch.tensor([inputs])}
+    sample = {"id": torch.tensor([3]), "net_input": net_input, "target": torch.tensor([target])}
+    tasks = [
+        ConcatTranslationTask(ConcatTranslationConfig(reverse_target=reverse), dictionary, dictionary)
+        for reverse in (False, True)
+    ]
+    (plain,), (reverse,) = (force_batch(model, task, sample, torch.device("cpu")) for task in tasks)
+    assert plain.target == ["w4", "w5", "</s>"] and reverse.target == ["w5", "w4", "</s>"]
+    assert plain.source == reverse.source == ["w1", "w2", "</s>"] and reverse.number == 3
+    for before, after in zip(plain.attentions, reverse.attentions, strict=True):
+        assert after.shape == (1, 3, 3) and torch.equal(after, before[:, [1, 0, 2]])

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from conftest import run
-from lwc_fairseq.analysis.compare import Sentences, compare, length_groups, part_of_speech_bleu
+from lwc_fairseq.analysis.compare import Sentences, compare, length_groups
+from lwc_fairseq.analysis.parts_of_speech import part_of_speech_bleu
 from sentences import REFERENCES, generated, worse
 
 

@@ -157,6 +157,15 @@ def test_a_left_to_right_model_is_no_right_to_left_one(tiny_data, left_to_right,
 def test_agreement_of_two_directions(tiny_data, left_to_right, reverse):
     output = generate(tiny_data, left_to_right, "--agreement-path", reverse, "--nbest", "2").stdout
     assert sum(line.startswith("H-") for line in output.splitlines()) == 40
+    gnmt = ("--agreement-path", reverse, "--gnmt-length-penalty", "--lenpen", "2")
+    lines = generate(tiny_data, left_to_right, *gnmt).stdout.splitlines()
+    scores = {line[2:].split("\t")[0]: float(line.split("\t")[1]) for line in lines if line.startswith("H-")}
+    assert len(scores) == 20
+    for line in lines:
+        if line.startswith("P-"):
+            number, values = line[2:].split("\t")
+            each = [float(value) for value in values.split()]
+            assert scores[number] == pytest.approx(sum(each) / ((5 + len(each)) / 6) ** 2, abs=1e-3)
     both = f"{left_to_right}:{reverse}"
     swapped = generate(tiny_data, left_to_right, "--agreement-path", both, check=False)
     assert swapped.returncode and "this model was not trained from right to left" in swapped.stderr

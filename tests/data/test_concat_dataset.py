@@ -4,7 +4,7 @@ import torch
 from fairseq.data import LanguagePairDataset
 
 from conftest import EOS, PAD, make_dictionary
-from lwc_fairseq.data.concat_dataset import ConcatPairDataset, reverse_tokens
+from lwc_fairseq.data.concat_dataset import ConcatPairDataset
 from lwc_fairseq.data.packing import pack
 
 LENGTHS = [(9, 2), (3, 3), (2, 8), (4, 2), (3, 7)]
@@ -67,10 +67,3 @@ def test_reversed_targets_keep_eos_last():
     batch = pairs.collater([pairs[1]])
     assert batch["target"].tolist() == [[11, 10, EOS]]
     assert batch["net_input"]["prev_output_tokens"].tolist() == [[EOS, 11, 10]]
-
-
-def test_reverse_tokens():
-    assert reverse_tokens(torch.tensor([5, 6, 7, EOS]), EOS).tolist() == [7, 6, 5, EOS]
-    assert reverse_tokens(torch.tensor([5, 6, 7]), EOS).tolist() == [7, 6, 5]
-    assert reverse_tokens(torch.tensor([EOS]), EOS).tolist() == [EOS]
-    assert reverse_tokens(torch.tensor([], dtype=torch.long), EOS).tolist() == []

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from lwc_fairseq.analysis.score import Score, Translations, score
-from lwc_fairseq.experiments.job import Settings
-from lwc_fairseq.experiments.results import Result, collect, write
+from lwc_fairseq.analysis.score import Score, score
+from lwc_fairseq.analysis.translations import Translations
+from lwc_fairseq.experiments.output import write_table
+from lwc_fairseq.experiments.results import Result, collect
+from lwc_fairseq.experiments.settings import Settings
 from lwc_fairseq.experiments.table import Profile, Row, Table
 from sentences import REFERENCES, generated, worse
 
@@ -17,10 +19,10 @@ def test_what_cannot_be_read_or_was_made_otherwise_is_a_failed_row(tmp_path):
     settings = Settings(table, Profile(), "data", tmp_path)
     jobs = settings.jobs(1)
     for job in jobs:
-        job.folder.mkdir(parents=True)
-        job.generated.write_text(generated(REFERENCES))
-    jobs[1].generated.write_text("H-0")
-    jobs[2].command_file("generate").write_text("fairseq-generate --beam 99")
+        job.folder.path.mkdir(parents=True)
+        job.folder.generated.write_text(generated(REFERENCES))
+    jobs[1].folder.generated.write_text("H-0")
+    jobs[2].folder.command("generate").write_text("fairseq-generate --beam 99")
     failures = {}
     results = {result.name: result for result in collect(settings, jobs, failures)}
     assert results["good"].value == 100 and results["good"].failed is None
@@ -41,11 +43,11 @@ def test_a_table_of_two_seeds(tmp_path):
     jobs = settings.jobs(2)
     outputs = {("base", 1): "cat", ("base", 2): "here", ("ours", 1): "x here", ("ours", 2): "old cat"}
     for job in jobs:
-        words = outputs.get((job.row.name, job.seed))
+        words = outputs.get((job.row.name, job.folder.seed))
         if words:
-            job.folder.mkdir(parents=True)
-            job.generated.write_text(generated(worse(words)))
-            job.train_log.write_text(
+            job.folder.path.mkdir(parents=True)
+            job.folder.generated.write_text(generated(worse(words)))
+            job.folder.log("train").write_text(
                 'x | num. shared model params: 19,070,464 (num. trained: 1)\n{"num_updates": "70"}\n'
             )
     failures = {job.folder: "the reason" for job in jobs if job.row.name == "failed"}
@@ -56,7 +58,7 @@ def test_a_table_of_two_seeds(tmp_path):
     assert results["ours"].deviation == pytest.approx(abs(values[0] - values[1]) / 2**0.5, abs=0.006)
     assert results["base"].p is None and 0 <= results["ours"].p <= 1
 
-    written = write(settings, list(results.values()), seeds=2)
+    written = write_table(settings, list(results.values()), seeds=2)
     assert [path.name for path in written] == ["table.md", "table.json", "table.png"]
     assert Path(written[2]).read_bytes().startswith(b"\x89PNG")
     page = written[0].read_text()
@@ -70,14 +72,14 @@ def test_a_seed_that_fails_does_not_hide_the_others(tmp_path):
     settings = Settings(Table(title="A table", rows=[Row(name="ours", arch="rnnsearch")]), Profile(), "data", tmp_path)
     jobs = settings.jobs(3)
     for job in jobs[:2]:
-        job.folder.mkdir(parents=True)
-        job.generated.write_text(generated(REFERENCES if job.seed == 1 else worse("cat")))
+        job.folder.path.mkdir(parents=True)
+        job.folder.generated.write_text(generated(REFERENCES if job.folder.seed == 1 else worse("cat")))
     (result,) = collect(settings, jobs, {jobs[2].folder: "the reason"})
-    page = write(settings, [result], seeds=3)[0].read_text()
+    page = write_table(settings, [result], seeds=3)[0].read_text()
     assert f"| ours | {result.value:.2f} ± {result.deviation:.2f} (2 of 3 runs, failed) |" in page
 
 
 def test_a_table_without_a_paper_has_nothing_published(tmp_path):
     settings = Settings(Table(title="Mine", data="captions", rows=[]), Profile(), "data", tmp_path)
-    page = write(settings, [Result("ours", "Ours", [], value=30.0)], seeds=1)[0].read_text()
+    page = write_table(settings, [Result("ours", "Ours", [], value=30.0)], seeds=1)[0].read_text()
     assert "ublished" not in page and "Data: captions.\n" in page and "\n.\n" not in page

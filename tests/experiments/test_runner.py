@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from lwc_fairseq.experiments.job import Job
-from lwc_fairseq.experiments.runner import Progress, Runner
+from lwc_fairseq.experiments.layout import TableFolder
+from lwc_fairseq.experiments.runner import Runner
 from lwc_fairseq.experiments.table import Row
 
 
@@ -21,20 +22,21 @@ def bash(script: str, *words: object) -> list[str]:
 
 def make_job(out: Path, name: str, train: str, generate: str = "echo translated", needs: tuple[str, ...] = ()) -> Job:
     """Scripts run in the job's folder; each leaves its name in the file `ran`."""
-    folder = out / name / "seed1"
-    here = f"cd {shlex.quote(str(folder))} && echo {{}} >> ran && {{{{ {{}}; }}}}"
+    table = TableFolder(out)
+    folder = table.run(name, 1)
+    here = f"cd {shlex.quote(str(folder.path))} && echo {{}} >> ran && {{{{ {{}}; }}}}"
     commands = [bash(here.format(step, script)) for step, script in (("train", train), ("generate", generate))]
-    return Job(Row(name=name), 1, folder, commands[0], None, commands[1], tuple(out / need / "seed1" for need in needs))
+    return Job(Row(name=name), folder, commands[0], None, commands[1], tuple(table.run(need, 1) for need in needs))
 
 
 def ran(job: Job) -> list[str]:
-    return (job.folder / "ran").read_text().split()
+    return (job.folder.path / "ran").read_text().split()
 
 
 def test_finished_steps_are_not_done_again(tmp_path):
     job = make_job(tmp_path, "a", "echo learned")
     assert Runner([None]).run([job]) == {}
-    assert job.train_log.read_text() == "learned\n" and job.generated.read_text() == "translated\n"
+    assert job.folder.log("train").read_text() == "learned\n" and job.folder.generated.read_text() == "translated\n"
     assert Runner([None]).run([job]) == {}
     assert ran(job) == ["train", "generate"]
 
@@ -44,11 +46,11 @@ def test_a_step_that_was_broken_off_is_done_again_and_no_other(tmp_path, broken,
     once = "test -e again || { touch again; echo half; exit 3; }; echo whole"
     job = make_job(tmp_path, "a", **{"train": "true", broken: once})
     assert set(Runner([None]).run([job])) == {job.folder}
-    assert not job.generated.exists()
+    assert not job.folder.generated.exists()
     assert Runner([None]).run([job]) == {}
     assert ran(job) == [*expected, "generate"]
     if broken == "generate":
-        assert job.generated.read_text() == "whole\n"  # nothing of the first try
+        assert job.folder.generated.read_text() == "whole\n"  # nothing of the first try
 
 
 def test_a_failed_row_is_reported_and_the_others_run(tmp_path):
@@ -59,8 +61,8 @@ def test_a_failed_row_is_reported_and_the_others_run(tmp_path):
     assert set(failures) == {bad.folder, after.folder}
     assert "bash ended with status 7" in failures[bad.folder] and "the reason" in failures[bad.folder]
     assert "line 40" in failures[bad.folder] and "line 20" not in failures[bad.folder]
-    assert failures[after.folder] == "bad, which it needs, failed" and not after.folder.exists()
-    assert good.generated.exists()
+    assert failures[after.folder] == "bad, which it needs, failed" and not after.folder.path.exists()
+    assert good.folder.generated.exists()
 
 
 @pytest.mark.parametrize("done", [True, False])
@@ -75,7 +77,7 @@ def test_flags_of_a_generation_that_failed_may_be_mended(tmp_path):
     Runner([None]).run([make_job(tmp_path, "a", "true", "exit 1")])
     job = make_job(tmp_path, "a", "true", "echo mended")
     assert Runner([None]).run([job]) == {}
-    assert ran(job) == ["train", "generate", "generate"] and job.generated.read_text() == "mended\n"
+    assert ran(job) == ["train", "generate", "generate"] and job.folder.generated.read_text() == "mended\n"
     other = make_job(tmp_path, "a", "true", "echo other")
     assert "generate.command has other flags" in Runner([None]).run([other])[job.folder]
 
@@ -87,7 +89,7 @@ def test_an_interruption_ends_what_runs_and_nothing_else_begins(tmp_path):
     began = time.monotonic()
 
     def interrupt():
-        while not any((job.folder / "begun").exists() for job in jobs) and time.monotonic() < began + 20:
+        while not any((job.folder.path / "begun").exists() for job in jobs) and time.monotonic() < began + 20:
             time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -98,9 +100,9 @@ def test_an_interruption_ends_what_runs_and_nothing_else_begins(tmp_path):
     finally:
         signal.signal(signal.SIGINT, heeds_ctrl_c)
     assert time.monotonic() < began + 20
-    assert [(job.folder / "ran").exists() for job in jobs].count(True) == 1
+    assert [(job.folder.path / "ran").exists() for job in jobs].count(True) == 1
     for job in jobs:
-        assert not job.trained.exists() and job.refusal() is None and not job.done
+        assert not job.folder.result("train").exists() and job.refusal() is None and not job.done
 
 
 def test_a_row_that_waits_for_another_keeps_no_device(tmp_path):
@@ -117,8 +119,8 @@ def test_a_row_that_waits_for_another_keeps_no_device(tmp_path):
 
 def test_a_folder_that_another_process_works_in_is_left_alone(tmp_path):
     job = make_job(tmp_path, "a", "true")
-    job.folder.mkdir(parents=True)
-    with (job.folder / "lock").open("w") as lock:
+    job.folder.path.mkdir(parents=True)
+    with job.folder.lock.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         print("process 12345", file=lock, flush=True)
         assert "process 12345 is at work" in Runner([None]).run([job])[job.folder]
@@ -132,18 +134,3 @@ def test_jobs_run_side_by_side_each_on_its_device(tmp_path):
     jobs = [make_job(tmp_path, name, wait % other) for name, other in (("a", "8"), ("b", "7"))]
     failures = Runner(["7", "8"]).run(jobs)
     assert failures == {}
-
-
-def test_progress_is_read_from_the_log():
-    seen = []
-
-    class Bar:
-        begin_at = staticmethod(lambda share: seen.append(("begin", share)))
-        advance_to = staticmethod(lambda share: seen.append(("advance", share)))
-
-    progress = Progress(["fairseq-train", "--max-update", "5", "--max-update=200", "--max-epoch", "10"], Bar())
-    progress.see('INFO | train_inner | {"epoch": 1, "update": 0.5, "num_updates": "50"}')
-    progress.see("something else")
-    progress.see('INFO | train_inner | {"epoch": 9, "update": 9.0, "num_updates": "60"}')
-    assert [what for what, _ in seen] == ["begin", "advance"]
-    assert [share for _, share in seen] == pytest.approx([0.9 * 50 / 200, 0.9 * 0.9])

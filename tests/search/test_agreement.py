@@ -7,19 +7,18 @@ from fairseq.sequence_generator import SequenceGenerator
 
 from conftest import EOS, PAD, make_deepatt, make_dictionary, random_batch
 from lwc_fairseq.search.agreement import AgreementSearch
+from lwc_fairseq.search.ranking import RankedGenerator, choose_ranking
 from lwc_fairseq.tasks.concat_translation import ConcatTranslationConfig, ConcatTranslationTask
 
 TYPES = 6  # the four special ones and two words
 
 
-def make_search(beam, length, normalize=True):
+def make_search(beam, length):
     dictionary = make_dictionary(TYPES)
     models = [make_deepatt("rnnsearch", types=(15, TYPES), dtype=torch.float32, seed=seed) for seed in (1, 2)]
     for model in models:
         model.decoder.output.bias.data[[0, 3]] = -1e4  # words alone, neither <s> nor <unk>
-    generators = [
-        SequenceGenerator([model], dictionary, beam, 0, length, normalize_scores=normalize) for model in models
-    ]
+    generators = [SequenceGenerator([model], dictionary, beam, 0, length) for model in models]
     return models, AgreementSearch(*generators, [models[1]], dictionary)
 
 
@@ -30,14 +29,19 @@ def log_probs(model, source, words):
     return [probs[i, word].item() for i, word in enumerate([*words, EOS])]
 
 
-@pytest.mark.parametrize("normalize", [False, True])
-def test_agreement_equals_brute_force(normalize):
+RANKINGS = {"unnormalized": lambda m: 1, "length": lambda m: m, "gnmt": lambda m: ((5 + m) / 6) ** 1.5}
+
+
+@pytest.mark.parametrize("penalty", RANKINGS)
+def test_agreement_equals_brute_force(penalty):
     """With beams that hold every sentence of one to three words, the first is the best of all under both models."""
+    alpha = 1.5 if penalty == "gnmt" else 1.0
+    ranking = choose_ranking(alpha, gnmt=penalty == "gnmt", unnormalized=penalty == "unnormalized")
     every = [words for n in (1, 2, 3) for words in itertools.product((4, 5), repeat=n)]
-    (model, reverse_model), search = make_search(beam=len(every), length=3, normalize=normalize)
+    (model, reverse_model), search = make_search(beam=len(every), length=3)
     src, _ = random_batch([(4, 1), (2, 1), (6, 1)], types=15)
     sample = {"net_input": {"src_tokens": src, "src_lengths": src.ne(PAD).sum(1)}}
-    for row, found in zip(src, search.generate([model], sample), strict=True):
+    for row, found in zip(src, RankedGenerator(search, ranking).generate([model], sample), strict=True):
         source = row[row.ne(PAD)]
         totals, of_words = {}, {}
         for words in every:
@@ -45,7 +49,7 @@ def test_agreement_equals_brute_force(normalize):
             of_words[words] = [
                 one + other for one, other in zip(log_probs(model, source, words), [*backward[::-1], end], strict=True)
             ]
-            totals[words] = sum(of_words[words]) / (len(words) + 1 if normalize else 1)
+            totals[words] = sum(of_words[words]) / RANKINGS[penalty](len(words) + 1)
         ranking = sorted(totals, key=totals.get, reverse=True)
         ours = [tuple(hypothesis["tokens"].tolist()[:-1]) for hypothesis in found]
         assert len(set(ours)) == len(ours)
@@ -59,7 +63,6 @@ def test_agreement_equals_brute_force(normalize):
     ("task_options", "options"),
     [
         ({"reverse_target": True}, {}),
-        ({"gnmt_length_penalty": True}, {}),
         ({}, {"print_alignment": "hard"}),
         ({}, {"replace_unk": ""}),
         ({}, {"score_reference": True}),

@@ -1,4 +1,4 @@
-"""The quick search finds what fairseq's finds, with the same scores."""
+"""The quick search finds what fairseq's finds; ranked in the same way, it comes with the same scores."""
 
 import pytest
 import torch
@@ -8,6 +8,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from conftest import EOS, make_abd, make_deepatt, make_lwc, make_transformer, random_batch
 from lwc_fairseq.search import beam_search
 from lwc_fairseq.search.beam_search import QuickSequenceGenerator, largest
+from lwc_fairseq.search.ranking import RankedGenerator, choose_ranking
 
 MODELS = {
     "lwc": lambda: make_lwc(types=40),
@@ -18,9 +19,11 @@ MODELS = {
 LENGTHS = [(5, 1), (2, 1), (9, 1), (1, 1), (3, 1)]
 
 
-def search(kind, model, sources, **settings):
+def search(kind, model, sources, ranking=None, **settings):
     options = {"beam_size": 4, "max_len_a": 1.5, "max_len_b": 3, **settings}
     generator = kind([model], model.decoder.dictionary, **options)
+    if ranking is not None:
+        generator = RankedGenerator(generator, ranking)
     model.make_generation_fast_()
     lengths = sources.ne(1).sum(1)
     with torch.no_grad():
@@ -56,7 +59,8 @@ def test_equals_fairseqs_search(monkeypatch, name, settings):
     monkeypatch.setattr(beam_search, "GROUP", 2)  # so that groups matter in a small vocabulary
     model = ends_now_and_then(MODELS[name]())
     sources, _ = random_batch(LENGTHS, types=40)
-    found = search(QuickSequenceGenerator, model, sources, **settings)
+    ranking = choose_ranking(settings.get("len_penalty", 1.0), unnormalized=not settings.get("normalize_scores", True))
+    found = search(QuickSequenceGenerator, model, sources, ranking, **settings)
     expected = search(SequenceGenerator, model, sources, **settings)
     if not settings:
         assert len({len(one["tokens"]) for sentence in expected for one in sentence}) > 1
@@ -93,3 +97,10 @@ def test_largest(types):
     values, index = largest(x, 3)
     expected = x.topk(3)
     assert torch.equal(values, expected.values) and torch.equal(index, expected.indices)
+
+
+def test_scores_that_are_not_numbers_are_refused():
+    model = make_lwc(types=40)
+    model.encoder.stack.norm.weight.data[0] = torch.nan
+    with pytest.raises(ValueError, match=r"the model's scores are not numbers \(NaN\): take an earlier checkpoint"):
+        search(QuickSequenceGenerator, model, random_batch(LENGTHS, types=40)[0])

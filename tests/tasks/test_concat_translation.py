@@ -2,18 +2,11 @@ from argparse import Namespace
 
 import pytest
 import torch
-from fairseq.sequence_generator import SequenceGenerator
-from fairseq.token_generation_constraints import pack_constraints
+from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
 
 from conftest import EOS, PAD, make_deepatt, make_dictionary, make_lwc, make_transformer
 from lwc_fairseq.search.beam_search import QuickSearch
-from lwc_fairseq.search.length_penalty import GNMTSequenceGeneratorWithAlignment
-from lwc_fairseq.tasks.concat_translation import (
-    ConcatTranslationConfig,
-    ConcatTranslationTask,
-    reverse_constraints,
-    reverse_hypothesis,
-)
+from lwc_fairseq.tasks.concat_translation import ConcatTranslationConfig, ConcatTranslationTask
 
 
 def make_task(**settings):
@@ -21,36 +14,9 @@ def make_task(**settings):
     return ConcatTranslationTask(ConcatTranslationConfig(**settings), dictionary, dictionary)
 
 
-def hypothesis(**fields):
-    return {
-        "tokens": torch.tensor([5, 6, 7, EOS]),
-        "score": torch.tensor(-1.0),
-        "positional_scores": torch.tensor([-0.1, -0.2, -0.3, -0.4]),
-        "attention": torch.arange(8.0).view(2, 4),  # source x target
-        "alignment": torch.empty(0),
-        **fields,
-    }
-
-
-def test_a_hypothesis_is_turned_as_a_whole():
-    turned = reverse_hypothesis(hypothesis(), EOS)
-    assert turned["tokens"].tolist() == [7, 6, 5, EOS]
-    assert torch.equal(turned["positional_scores"], torch.tensor([-0.3, -0.2, -0.1, -0.4]))
-    assert turned["attention"].tolist() == [[2, 1, 0, 3], [6, 5, 4, 7]]
-    assert turned["score"] == -1
-
-    hard = reverse_hypothesis(hypothesis(alignment=[(1, 0), (0, 1), (1, 2)]), EOS)
-    assert hard["alignment"] == [(0, 1), (1, 0), (1, 2)]
-    soft = reverse_hypothesis(hypothesis(alignment=[["0.1"], ["0.2"], ["0.3"], ["1.0"]]), EOS)
-    assert soft["alignment"] == [["0.3"], ["0.2"], ["0.1"], ["1.0"]]
-    assert reverse_hypothesis(hypothesis(attention=torch.empty(0)), EOS)["attention"].numel() == 0
-    assert reverse_hypothesis(hypothesis(attention=None), EOS)["attention"] is None
-
-
-def test_constraints_are_turned_as_a_list_and_phrase_by_phrase():
-    packed = pack_constraints([[torch.tensor([4, 5, 6]), torch.tensor([7])], []])
-    expected = pack_constraints([[torch.tensor([7]), torch.tensor([6, 5, 4])], []])
-    assert torch.equal(reverse_constraints(packed), expected)
+def hypothesis():
+    tokens = torch.tensor([5, 6, 7, EOS])
+    return {"tokens": tokens, "score": torch.tensor(-1.0), "attention": torch.empty(0), "alignment": []}
 
 
 def generate(task, src_tokens, target=None):
@@ -109,4 +75,5 @@ def test_replacing_unknown_words_keeps_the_length_penalty():
     model = make_lwc()
     model.make_generation_fast_(need_attn=False)
     generator = make_task(gnmt_length_penalty=True).build_generator([model], Namespace(beam=2, replace_unk=""))
-    assert isinstance(generator, GNMTSequenceGeneratorWithAlignment) and model.decoder.need_attn
+    assert isinstance(generator.generator, SequenceGeneratorWithAlignment) and model.decoder.need_attn
+    assert generator.ranking.penalty(7) == 2

@@ -8,8 +8,9 @@ from fairseq import options
 
 from conftest import ROOT
 from lwc_fairseq.cli import parser
-from lwc_fairseq.experiments.job import Settings
-from lwc_fairseq.experiments.table import Profile, load_profile, load_table
+from lwc_fairseq.experiments.settings import Settings
+from lwc_fairseq.experiments.table import Profile
+from lwc_fairseq.experiments.table_file import load_profile, load_table
 
 TABLES = sorted((ROOT / "examples" / "tables").glob("*.yaml"))
 PROFILES = sorted((ROOT / "examples" / "tables" / "profiles").glob("*.yaml"))
@@ -85,7 +86,8 @@ def test_commands(table):
     assert "--optimizer adam --lr 1e-3 --max-update 9 --hidden-dim 8 --embed-dim 4 --cpu" in words
     assert "--seed 1" in words and "--save-dir 'out dir/ours/seed1'" in words
     assert r2l.generate[-3:] == ["--reverse-target", "--beam", "3"]
-    assert both.train is None and both.needs == (Path("out dir/ours/seed1"), Path("out dir/r2l/seed1"))
+    assert both.train is None
+    assert [need.path for need in both.needs] == [Path("out dir/ours/seed1"), Path("out dir/r2l/seed1")]
     own = "out dir/ours/seed1/checkpoint_best.pt"
     assert both.generate[both.generate.index("--path") + 1] == f"{own}:{own}"
     assert "out dir/r2l/seed1/checkpoint_best.pt" in both.generate
@@ -100,8 +102,10 @@ def test_a_row_that_others_need_is_trained_alone(table):
 def test_seeds(table):
     settings = Settings(load_table(table), Profile(), "data", Path("out"))
     jobs = settings.jobs(2)
-    assert [(job.row.name, job.seed) for job in jobs] == [(name, s) for s in (1, 2) for name in ("ours", "r2l", "both")]
-    assert jobs[5].needs == (Path("out/ours/seed2"), Path("out/r2l/seed2"))
+    assert [(job.row.name, job.folder.seed) for job in jobs] == [
+        (name, s) for s in (1, 2) for name in ("ours", "r2l", "both")
+    ]
+    assert [need.path for need in jobs[5].needs] == [Path("out/ours/seed2"), Path("out/r2l/seed2")]
     table.write_text(TABLE.replace("--hidden-dim 8", "--seed 3"))
     with pytest.raises(ValueError, match="--seeds 2: the flags of ours fix a --seed"):
         Settings(load_table(table), Profile(), "data", Path("out")).jobs(2)

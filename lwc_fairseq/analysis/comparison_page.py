@@ -1,0 +1,90 @@
+"""The files that show a comparison: compare.md, compare.json and lengths.png."""
+
+import json
+from dataclasses import asdict
+from itertools import cycle
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from ..files import write_whole
+from ..markdown import table
+from .compare import Comparison
+
+
+def markdown(found: Comparison) -> str:
+    """A comparison as Markdown."""
+    first = next(iter(found.scores))
+    columns = list(found.scores[first])
+    test = f"p, against {first}"
+    rows = [
+        [name, *(f"{scores[column]:.2f}" for column in columns), f"{scores['p']:.3f}" if "p" in scores else ""]
+        for name, scores in found.scores.items()
+    ]
+    lines = table(["", *columns, test], rows)
+    lines += ["", "sacrebleu; p: paired bootstrap of BLEU, 1,000 samples.", ""]
+    lines += [f"- {name}: `{signature}`" for name, signature in found.signatures.items()]
+    lines += groups_page(found) + parts_page(found) + differences_page(found)
+    return "\n".join([*lines, ""])
+
+
+def groups_page(found: Comparison) -> list[str]:
+    if not found.groups:
+        return []
+    names = list(found.scores)
+    lengths = [*names, "reference"]
+    lines = ["", "## By source length", ""]
+    header = ["words", "sentences", *(f"BLEU, {name}" for name in names), *(f"length, {name}" for name in lengths)]
+    rows = []
+    for group in found.groups:
+        values = [group["bleu"][name] for name in names] + [group["length"][name] for name in lengths]
+        rows.append([group_name(group), str(group["sentences"]), *(f"{value:.2f}" for value in values)])
+    return [*lines, *table(header, rows)]
+
+
+def group_name(group: dict) -> str:
+    return f"{group['from']}+" if group["to"] is None else f"{group['from']}–{group['to'] - 1}"
+
+
+def parts_page(found: Comparison) -> list[str]:
+    lines = []
+    for tags, scores in found.parts.items():
+        rows = [[name, *(f"{value:.2f}" for value in values)] for name, values in scores.items()]
+        header = ["", "BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4"]
+        lines += ["", f"## Words tagged {tags}", "", *table(header, rows)]
+    return lines
+
+
+def differences_page(found: Comparison) -> list[str]:
+    lines = ["", "## Where they differ most"] if found.differences else []
+    for one in found.differences:
+        lines += ["", f"Line {one['line']}", "", *([f"- source: {one['source']}"] if one["source"] else [])]
+        lines += [f"- reference: {one['reference']}"]
+        lines += [f"- {name} (chrF2 {one['chrf'][name]}): {text}" for name, text in one["translations"].items()]
+    return lines
+
+
+def write(found: Comparison, out: Path) -> list[Path]:
+    """Write compare.md, compare.json and, if there are groups, lengths.png; returns their paths."""
+    write_whole(out / "compare.md", markdown(found))
+    write_whole(out / "compare.json", json.dumps(asdict(found), indent=1, ensure_ascii=False))
+    written = [out / "compare.md", out / "compare.json"]
+    if found.groups:
+        make_groups_figure(found.groups).savefig(out / "lengths.png", dpi=150)
+        written.append(out / "lengths.png")
+    return written
+
+
+def make_groups_figure(groups: list[dict]) -> Figure:
+    """Plot BLEU and mean length over groups of source length, a line for each system."""
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    x = [group_name(group) for group in groups]
+    titles = {"bleu": "BLEU", "length": "words of the translation"}
+    for axes, (what, title) in zip(figure.subplots(1, 2), titles.items(), strict=True):
+        for marker, name in zip(cycle("os^Dv<>p*"), groups[0][what], strict=False):
+            y = [group[what][name] for group in groups]
+            axes.plot(x, y, "k--" if name == "reference" else f"-{marker}", label=name)
+        axes.set(xlabel="words of the source", ylabel=title)
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=8)
+    return figure

@@ -1,0 +1,60 @@
+"""One page of HTML in one file, which needs no network."""
+
+import base64
+import html
+import io
+
+from matplotlib.figure import Figure
+
+STYLE = """
+body { font-family: system-ui, sans-serif; line-height: 1.45; max-width: 60rem; margin: auto; padding: 1rem; }
+table { border-collapse: collapse; display: block; overflow-x: auto; max-width: 100%; }
+th, td { border-bottom: 1px solid #ccc; padding: .25rem .6rem; text-align: right; white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; }
+img, svg { max-width: 100%; height: auto; }
+figure { margin: 1rem 0; break-inside: avoid; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem .8rem; break-inside: avoid; }
+dt { color: #555; } dd { margin: 0; overflow-wrap: anywhere; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; background: #f5f5f5; padding: .6rem; }
+@media print { body { max-width: none; } h2 { break-after: avoid; } }
+"""
+
+
+def page(title: str, parts: list[str]) -> str:
+    """A page with a title and parts that are HTML."""
+    name = html.escape(title)
+    head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+    body = "\n".join([f"<h1>{name}</h1>", *parts])
+    top = f'<!DOCTYPE html>\n<html lang="en">\n<head>{head}<title>{name}</title><style>{STYLE}</style></head>'
+    return f"{top}\n<body>\n{body}\n</body>\n</html>\n"
+
+
+def table(header: list[str], rows: list[list[str]]) -> str:
+    def line(tag: str, cells: list[str]) -> str:
+        return "<tr>" + "".join(f"<{tag}>{html.escape(text)}</{tag}>" for text in cells) + "</tr>"
+
+    return "<table>" + line("th", header) + "".join(line("td", row) for row in rows) + "</table>"
+
+
+def definitions(facts: dict[str, str]) -> str:
+    return "<dl>" + "".join(f"<dt>{html.escape(k)}</dt><dd>{html.escape(v)}</dd>" for k, v in facts.items()) + "</dl>"
+
+
+def cell(value: object) -> str:
+    """A number as people write it; nothing for None."""
+    if value is None:
+        return ""
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+
+
+def image(png: bytes, what: str) -> str:
+    encoded = base64.b64encode(png).decode("ascii")
+    return f'<figure><img alt="{html.escape(what)}" src="data:image/png;base64,{encoded}"></figure>'
+
+
+def as_png(figure: Figure) -> bytes:
+    data = io.BytesIO()
+    figure.savefig(data, format="png", dpi=110)
+    return data.getvalue()

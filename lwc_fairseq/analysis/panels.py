@@ -1,0 +1,109 @@
+"""What a model attends to while it produces a translation: a panel of weights for each layer.
+
+A row is the step that produces a token, a column is a token that it attends to.
+
+Letters: H heads, n source and m target tokens.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from fairseq.dataclass.configs import GenerationConfig
+from fairseq.tasks import FairseqTask
+from torch import Tensor, nn
+
+from lwc_fairseq_compat import UserError
+
+from ..data.reverse import is_reversed, reverse_words
+from ..models.interface import DecoderAttention, attention_weights
+from .alignment import pick
+from .attention import symbols
+
+START = "(start)"
+MEAN = "mean"
+"""In place of the number of a layer: the mean over all layers."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The weights of a layer. The first `split` columns are the source; the others are what else is attended to."""
+
+    title: str
+    rows: list[str]
+    columns: list[str]
+    weights: Tensor  # (rows, columns)
+    split: int
+
+
+def panels(
+    model: nn.Module, task: FairseqTask, source: str, target: str | None, layer: int | str | None, head: int | None
+) -> list[Panel]:
+    """The attention of a model for one sentence.
+
+    Args:
+        source, target: tokens as in the data (sub-words, if it has them). Without a target the model translates.
+        layer: the only one to show; None shows each of them, MEAN the mean over all.
+        head: the only one to show; None shows the mean over all.
+
+    Raises:
+        UserError: there is no such layer or head, or a sentence is empty.
+    """
+    device = next(model.parameters()).device
+    src_tokens = encode(task.source_dictionary, source, "--source").to(device)[None]
+    if target is None:
+        tokens = translate(model, task, src_tokens)
+    else:
+        tokens = encode(task.target_dictionary, target, "--target").to(device)
+    if is_reversed(task.cfg):
+        tokens = reverse_words(tokens, task.target_dictionary.eos())
+    with torch.no_grad():
+        weights = attention_weights(model, src_tokens, torch.cat([tokens[-1:], tokens[:-1]])[None])
+    words = [*source.split(), "</s>"]
+    rows = symbols(task.target_dictionary, tokens)
+    others, columns = other_columns(model, task, src_tokens, weights, rows)
+    made = []
+    for number in range(len(weights.source)) if layer is None else [layer]:
+        parts = [by_head(of_layer(kind, number)[0], head) for kind in (weights.source, others) if kind]
+        title = "mean of the layers" if number == MEAN else f"layer {number}"
+        title += "" if head is None else f", head {head}"
+        made.append(Panel(title, rows, words + columns, torch.cat(parts, dim=1).float().cpu(), len(words)))
+    return made
+
+
+def encode(dictionary, text: str, option: str) -> Tensor:
+    """Token ids (n,), the end symbol last. Words that are not in the dictionary become unknown words.
+
+    Raises:
+        UserError: the text has no words.
+    """
+    if not text.split():
+        raise UserError(f"{option}: give a sentence")
+    return dictionary.encode_line(text, add_if_not_exist=False).long()
+
+
+def translate(model: nn.Module, task: FairseqTask, src_tokens: Tensor) -> Tensor:
+    """The model's own translation (m,), with beam 5, in reading order."""
+    generator = task.build_generator([model], GenerationConfig(beam=5))
+    lengths = src_tokens.new_tensor([src_tokens.size(1)])
+    sample = {"net_input": {"src_tokens": src_tokens, "src_lengths": lengths}}
+    return task.inference_step(generator, [model], sample)[0][0]["tokens"]
+
+
+def other_columns(
+    model: nn.Module, task: FairseqTask, src_tokens: Tensor, weights: DecoderAttention, produced: list[str]
+) -> tuple[list[Tensor], list[str]]:
+    """The weights of each layer to what is not the source, and the tokens that they belong to."""
+    if weights.target:
+        return weights.target, [START, *produced[:-1]]
+    if weights.reverse:
+        return weights.reverse, symbols(task.target_dictionary, model.reverse_translations(src_tokens)[0])
+    return [], []
+
+
+def of_layer(weights: list[Tensor], layer: int | str) -> Tensor:
+    return torch.stack(weights).mean(0) if layer == MEAN else pick(weights, layer, "--layer")
+
+
+def by_head(weights: Tensor, head: int | None) -> Tensor:
+    """From (H, m, n) to (m, n)."""
+    return weights.mean(0) if head is None else pick(weights, head, "--head")

@@ -1,0 +1,51 @@
+"""BLEU of the words of certain parts of speech, as in Zhang, Xiong, Su (2018), Table 3."""
+
+from collections.abc import Sequence
+
+from sacrebleu.metrics import BLEU
+
+from lwc_fairseq_compat import UserError
+
+
+def part_of_speech_bleu(
+    tags: Sequence[str], texts: dict[str, list[str]], tagged: dict[str, list[str]], reference: str
+) -> dict[str, list[float]]:
+    """BLEU-1 to BLEU-4 of each system, computed from the words with certain tags alone.
+
+    Args:
+        tags: a word counts if its tag begins with one of these, as NNS begins with NN.
+        texts, tagged: for each system and for the reference, by name, its lines and a tag for each of their words.
+        reference: the name of the reference.
+
+    Raises:
+        UserError: a line does not have as many tags as words.
+    """
+    kept = {name: [keep(tags, *pair) for pair in pairs_of(name, texts[name], tagged[name])] for name in texts}
+    against = [kept.pop(reference)]
+    return {
+        name: [
+            round(BLEU(tokenize="none", force=True, max_ngram_order=n).corpus_score(lines, against).score, 2)
+            for n in (1, 2, 3, 4)
+        ]
+        for name, lines in kept.items()
+    }
+
+
+def pairs_of(name: str, lines: list[str], tagged: list[str]) -> list[tuple[list[str], list[str]]]:
+    """The words and the tags of each line.
+
+    Raises:
+        UserError: their numbers differ.
+    """
+    if len(lines) != len(tagged):
+        raise UserError(f"{name}: {len(lines)} lines, but {len(tagged)} lines of tags")
+    pairs = [(line.split(), tags.split()) for line, tags in zip(lines, tagged, strict=True)]
+    for number, (words, tags) in enumerate(pairs, 1):
+        if len(words) != len(tags):
+            raise UserError(f"{name}, line {number}: {len(words)} words, but {len(tags)} tags")
+    return pairs
+
+
+def keep(tags: Sequence[str], words: list[str], of_words: list[str]) -> str:
+    """The words whose tag begins with one of `tags`."""
+    return " ".join(word for word, tag in zip(words, of_words, strict=True) if tag.startswith(tuple(tags)))

@@ -1,0 +1,112 @@
+"""Progress bars of a table and of its jobs."""
+
+import contextlib
+import itertools
+import re
+import sys
+import threading
+from collections.abc import Iterator
+
+from tqdm import tqdm
+
+from .job import Command, Job
+
+TRAINING_SHARE = 0.9
+"""How much of a job's time training takes."""
+
+
+class Bars:
+    """A bar for the table, which estimates the time left, and a bar for each job that runs.
+
+    Jobs that were done before do not count as speed.
+
+    Args:
+        jobs: the number of all jobs.
+        kept: the number of jobs that were done before.
+    """
+
+    def __init__(self, jobs: int, kept: int):
+        self.plain = {"mininterval": 0.5 if sys.stderr.isatty() else 30, "smoothing": 0}
+        form = "{desc}: {percentage:3.0f}% |{bar:30}| {elapsed} gone, {remaining} left"
+        self.table = tqdm(
+            total=jobs, initial=kept, desc=f"table, {jobs} runs", position=0, bar_format=form, **self.plain
+        )
+        self.mutex = threading.Lock()
+
+    def __enter__(self) -> "Bars":
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self.table.close()
+
+    @contextlib.contextmanager
+    def job(self, slot: int, job: Job) -> Iterator["JobBar"]:
+        bar = JobBar(self, slot, job)
+        try:
+            yield bar
+        finally:
+            bar.advance_to(1.0)
+            bar.close()
+
+
+class JobBar:
+    """The bar of a running job. Its progress counts in the table's bar as well."""
+
+    def __init__(self, bars: Bars, slot: int, job: Job):
+        self.bars, self.done = bars, 0.0
+        form = "  {desc}: {percentage:3.0f}% |{bar:30}| {elapsed} gone, {remaining} left"
+        with bars.mutex:
+            self.bar = tqdm(total=1.0, desc=job.name, position=slot + 1, leave=False, bar_format=form, **bars.plain)
+
+    def begin_at(self, share: float) -> None:
+        """This share was done before."""
+        with self.bars.mutex:
+            for bar in (self.bar, self.bars.table):
+                bar.initial += share
+        self.advance_to(share)
+
+    def advance_to(self, share: float) -> None:
+        step = max(0.0, share - self.done)
+        self.done += step
+        with self.bars.mutex:
+            for bar in (self.bar, self.bars.table):
+                bar.update(min(step, bar.total - bar.n))  # rounded shares may sum to more than the total
+
+    def close(self) -> None:
+        with self.bars.mutex:
+            self.bar.close()
+
+
+class Progress:
+    """How far a training is, from the lines that fairseq-train logs in JSON."""
+
+    def __init__(self, command: Command, bar: JobBar):
+        self.goals = {
+            r'"num_updates": "(\d+)"': number_after("--max-update", command),
+            r'"update": ([\d.]+)': number_after("--max-epoch", command),  # in epochs
+        }
+        self.bar = bar
+        self.begun = False
+
+    def see(self, line: str) -> None:
+        """Read a line, and move the bar."""
+        shares = [
+            float(match[1]) / goal
+            for pattern, goal in self.goals.items()
+            if goal and (match := re.search(pattern, line)) is not None
+        ]
+        if not shares:
+            return
+        share = TRAINING_SHARE * min(1.0, max(shares))
+        if self.begun:
+            self.bar.advance_to(share)
+        else:
+            self.bar.begin_at(share)  # a resumed training begins where it was
+        self.begun = True
+
+
+def number_after(flag: str, command: Command) -> float | None:
+    """The last value of a flag."""
+    words = [part for word in command for part in (word.split("=", 1) if word.startswith(flag + "=") else [word])]
+    values = [value for word, value in itertools.pairwise(words) if word == flag]
+    return float(values[-1]) if values else None

@@ -1,0 +1,92 @@
+"""The record of a table, `table.json`: its results, and what they were measured with."""
+
+import json
+import shlex
+import sys
+from dataclasses import asdict, dataclass
+from datetime import date
+from fnmatch import fnmatch
+from pathlib import Path
+
+import sacrebleu
+
+from lwc_fairseq_compat import UserError
+
+from ..environment import hardware, versions
+from ..files import read_lines, write_whole
+from .results import Result
+from .settings import Settings
+
+
+@dataclass(frozen=True)
+class Record:
+    """A table's results, and what a reader needs to know to judge them."""
+
+    title: str
+    metric: str  # "BLEU" or "AER"
+    paper: str
+    published_on: str  # the data of the published values
+    measured_on: str  # the folder of the data
+    date: str
+    hardware: str
+    versions: str
+    command: str
+    seeds: int
+    flags: dict[str, str]  # of all rows
+    rows: list[Result]
+
+
+def make_record(settings: Settings, results: list[Result], seeds: int, ran: bool) -> Record:
+    """The record of results as of now.
+
+    Args:
+        ran: whether the rows ran on this machine.
+    """
+    table = settings.table
+    return Record(
+        title=table.title,
+        metric=table.metric.upper(),
+        paper=table.paper,
+        published_on=table.data,
+        measured_on=settings.data,
+        date=date.today().isoformat(),
+        hardware=hardware() if ran else "collected from runs that may have been made elsewhere",
+        versions=f"{versions()}, sacrebleu {sacrebleu.__version__}",
+        command=shlex.join(["lwc-fairseq", *sys.argv[1:]]),
+        seeds=seeds,
+        flags={name: value for name, value in flags(settings).items() if value},
+        rows=results,
+    )
+
+
+def flags(settings: Settings) -> dict[str, str]:
+    """The flags that the rows have in common."""
+    archs = [row.arch for row in settings.table.rows if row.arch]
+    profile = settings.profile.archs.items()
+    return {
+        "optimizer": settings.optimizer_flags,
+        "train": settings.train_flags,
+        "generate": "" if settings.table.metric == "aer" else settings.generate_flags,  # `align` has no such flags
+        **{pattern: value for pattern, value in profile if any(fnmatch(arch, pattern) for arch in archs)},
+        "more of train": shlex.join(settings.train),
+        "more of generate": shlex.join(settings.generate),
+    }
+
+
+def write_record(record: Record, path: Path) -> None:
+    write_whole(path, json.dumps(asdict(record), indent=1))
+
+
+def read_record(path: Path) -> Record:
+    """Read a record.
+
+    Raises:
+        UserError: the file cannot be read, or is not a record.
+    """
+    try:
+        content = json.loads("\n".join(read_lines(path)))
+        return Record(**{**content, "rows": [Result(**row) for row in content["rows"]]})
+    except json.JSONDecodeError as error:
+        raise UserError(f"{path}, line {error.lineno}: not JSON: {error.msg}") from error
+    except (KeyError, TypeError) as error:
+        raise UserError(f"{path}: `lwc-fairseq table` did not write this file: {error}") from error

@@ -1,0 +1,195 @@
+"""The report of a finished table: one page of HTML in one file.
+
+It shows the files that `lwc-fairseq table` left: the record of the table, and the translations and checkpoints of each
+row's first seed.
+"""
+
+import html
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+
+from tqdm import tqdm
+
+from ..analysis.attention import force, load
+from ..analysis.compare import GROUPS, Sentences, largest_differences, length_groups
+from ..analysis.comparison_page import group_name, make_groups_figure
+from ..analysis.error_rate import layer_error_rates
+from ..analysis.gold import Gold, read_alignments
+from ..analysis.page import as_png, cell, definitions, image, page, table
+from ..analysis.panels import panels
+from ..analysis.picture import make_figure
+from ..analysis.translations import read_generated
+from ..files import write_whole
+from .layout import RunFolder, TableFolder
+from .record import Record, read_record
+from .results import Result
+
+
+@dataclass(frozen=True)
+class FinishedTable:
+    """A table's folder, and its record."""
+
+    folder: TableFolder
+    record: Record
+
+    def first_run(self, row: Result) -> RunFolder:
+        return self.folder.run(row.name, 1)
+
+    @cached_property
+    def sentences(self) -> Sentences | None:
+        """The translations of all rows that have them, with the source as fairseq-generate prints it."""
+        if self.record.metric != "BLEU":
+            return None
+        folders = {row.label: self.first_run(row) for row in self.record.rows if row.runs}
+        found = {label: read_generated(run.generated) for label, run in folders.items() if run.generated.exists()}
+        if not found:
+            return None
+        first = next(iter(found.values()))
+        return Sentences({label: one.hypotheses for label, one in found.items()}, first.references, first.source)
+
+    def checkpoints(self) -> list[tuple[Result, Path]]:
+        """The rows that have a model of their own, and the checkpoint that translates."""
+        found = []
+        for row in self.record.rows:
+            paths = [self.first_run(row).checkpoint(averaged) for averaged in (True, False)]
+            found += [(row, path) for path in paths if path.exists()][:1]
+        return found
+
+
+def read_table(folder: Path) -> FinishedTable:
+    """Raises UserError if the folder has no finished table."""
+    files = TableFolder(folder)
+    return FinishedTable(files, read_record(files.record))
+
+
+def write_report(folder: Path, out: Path, gold: Path | None = None, gold_first: int = 0) -> None:
+    """Write the report of a table.
+
+    Args:
+        folder: of the table.
+        gold: alignments of the test set, whose first word has the number `gold_first`.
+
+    Raises:
+        UserError: there is no table, or one of its files or `gold` cannot be read.
+    """
+    finished = read_table(folder)
+    sections = [results, curve, lengths, samples, differences, attention]
+    if gold is not None:
+        sections.insert(3, partial(alignments, gold=read_alignments(gold, gold_first), gold_file=gold))
+    parts = [part for section in tqdm(sections, desc="report", leave=False) for part in section(finished)]
+    write_whole(out, page(finished.record.title, parts))
+
+
+def results(finished: FinishedTable) -> Iterator[str]:
+    """The table, and what its numbers were measured with."""
+    record = finished.record
+    if record.paper:
+        published = record.published_on or "see the paper"
+        yield f"<p>{html.escape(record.paper)}. Published on: {html.escape(published)}.</p>"
+    headers = {"deviation": "±", "p": "p", "parameters": "parameters", "updates": "updates"}
+    headers["published"] = f"published {record.metric}"
+    used = {key: text for key, text in headers.items() if any(vars(row)[key] is not None for row in record.rows)}
+    rows = [[row.label, value_cell(row), *(cell(vars(row)[key]) for key in used)] for row in record.rows]
+    yield table(["", record.metric, *used.values()], rows)
+    facts = {"date": record.date, "hardware": record.hardware, "versions": record.versions}
+    yield definitions({**facts, "measured on": record.measured_on, "seeds": str(record.seeds)})
+    yield f"<pre>{html.escape(record.command)}</pre>"
+    yield "<details><summary>Flags</summary>" + definitions(record.flags) + "</details>"
+
+
+def value_cell(row: Result) -> str:
+    """The mean of the runs that there are, and how many there are if some are missing."""
+    if row.value is None:
+        return "failed" if row.failed else ""
+    return cell(row.value) + (f" ({row.missing})" if row.missing else "")
+
+
+def curve(finished: FinishedTable) -> Iterator[str]:
+    """The plot that the table has."""
+    path = finished.folder.curve
+    if path.exists():
+        yield "<h2>Curve</h2>"
+        yield image(path.read_bytes(), "the table as a curve")
+
+
+def lengths(finished: FinishedTable) -> Iterator[str]:
+    """BLEU and length by source length."""
+    given = finished.sentences
+    if given is None:
+        return
+    longest = max(len(line.split()) for line in given.source)
+    bounds = GROUPS if longest >= GROUPS[2] else tuple(range(4, longest, 4))
+    groups = length_groups(given, bounds)
+    yield "<h2>By source length</h2>"
+    header = ["words", "sentences", *(f"BLEU, {name}" for name in given.systems)]
+    rows = [
+        [group_name(group), cell(group["sentences"]), *(cell(group["bleu"][name]) for name in given.systems)]
+        for group in groups
+    ]
+    yield table(header, rows)
+    yield image(as_png(make_groups_figure(groups)), "BLEU and length of translations by source length")
+
+
+def alignments(finished: FinishedTable, gold: list[Gold], gold_file: Path) -> Iterator[str]:
+    """The error rate of word alignments from each layer of each model."""
+    found = []
+    for row, path in tqdm(finished.checkpoints(), desc="alignments", leave=False):
+        forced = force(*load(str(path), finished.record.measured_on), "test")
+        rates = layer_error_rates(forced, gold, gold_file)
+        found.append((row.label, {name: f"{100 * rate.aer:.1f}" for name, rate in rates.items()}))
+    if not found:
+        return
+    layers = sorted({name for _, rates in found for name in rates} - {"all"}, key=int)
+    yield "<h2>Word alignments</h2>"
+    yield "<p>Alignment error rate (lower is better) of the links that each layer's attention makes.</p>"
+    rows = [[label, *(rates.get(name, "") for name in [*layers, "all"])] for label, rates in found]
+    yield table(["", *(f"layer {name}" for name in layers), "all layers"], rows)
+
+
+def samples(finished: FinishedTable) -> Iterator[str]:
+    """Four sentences, evenly spread over the test set."""
+    given = finished.sentences
+    if given is None:
+        return
+    yield "<h2>Samples</h2>"
+    total = len(given.references[0])
+    for row in range(0, total, -(-total // 4)):
+        translations = {name: lines[row] for name, lines in given.systems.items()}
+        yield sentence(row + 1, given.source[row], given.references[0][row], translations)
+
+
+def differences(finished: FinishedTable) -> Iterator[str]:
+    """The sentences on which the rows differ most."""
+    given = finished.sentences
+    if given is None or len(given.systems) < 2:
+        return
+    yield "<h2>Where they differ most</h2>"
+    for one in largest_differences(given, 8):
+        yield sentence(one["line"], one["source"], one["reference"], one["translations"])
+
+
+def sentence(line: int, source: str, reference: str, translations: dict[str, str]) -> str:
+    return f"<h3>Line {line}</h3>" + definitions({"source": source, "reference": reference, **translations})
+
+
+def attention(finished: FinishedTable) -> Iterator[str]:
+    """A picture of one sentence for each model."""
+    models = finished.checkpoints()
+    if not models:
+        return
+    yield "<h2>Attention</h2>"
+    for row, path in tqdm(models, desc="attention", leave=False):
+        model, task = load(str(path), finished.record.measured_on)
+        made = panels(model, task, typical_source(task), None, None, None)
+        yield f"<h3>{html.escape(row.label)}</h3>"
+        yield image(as_png(make_figure(made, " ".join(made[0].rows[:-1]), 55)), f"attention of {row.label}")
+
+
+def typical_source(task) -> str:
+    """The first of 200 test sentences with 6 to 12 tokens, or else the first one."""
+    task.load_dataset("test")
+    dataset, dictionary = task.dataset("test"), task.source_dictionary
+    texts = [dictionary.string(dataset[i]["source"]) for i in range(min(200, len(dataset)))]
+    return next((text for text in texts if 6 <= len(text.split()) <= 12), texts[0])

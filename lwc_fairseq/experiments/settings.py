@@ -1,0 +1,134 @@
+"""What holds for all rows of a table's run, and the jobs that follow from it."""
+
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+import lwc_fairseq
+from lwc_fairseq_compat import UserError
+
+from ..analysis.score import Score
+from .job import Command, Job
+from .layout import TableFolder
+from .table import PLACEHOLDER, Profile, Row, Table
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A table, a profile, and the arguments of the command."""
+
+    table: Table
+    profile: Profile
+    data: str
+    out: Path
+    train: tuple[str, ...] = ()  # flags of training, after all others
+    generate: tuple[str, ...] = ()  # flags of generation, after all others
+
+    @property
+    def folder(self) -> TableFolder:
+        return TableFolder(self.out)
+
+    @property
+    def average(self) -> int:
+        """The number of epochs whose checkpoints are averaged."""
+        return self.table.average if self.profile.average is None else self.profile.average
+
+    @property
+    def score(self) -> Score:
+        return self.profile.score or self.table.score
+
+    @property
+    def optimizer_flags(self) -> str:
+        return first(self.profile.optimizer, self.table.optimizer)
+
+    @property
+    def train_flags(self) -> str:
+        return first(self.profile.train, self.table.train)
+
+    @property
+    def generate_flags(self) -> str:
+        return first(self.profile.generate, self.table.generate)
+
+    def jobs(self, seeds: int) -> list[Job]:
+        """The jobs of all rows with the first seed, then with the second, and so on.
+
+        A row comes after the rows that it needs.
+
+        Raises:
+            UserError: flags set the seed although several seeds are asked for.
+        """
+        jobs = [self.job(row, seed) for seed in range(1, seeds + 1) for row in self.table.rows if row.runs]
+        fixed = [job.row.name for job in jobs if job.train and sum(w.startswith("--seed") for w in job.train) > 1]
+        if fixed and seeds > 1:
+            raise UserError(
+                f"--seeds {seeds}: the flags of {fixed[0]} fix a --seed, so its runs would be equal: leave one of the "
+                "two out (a row's member: 1, 2, ... makes models of the same flags differ)"
+            )
+        return jobs
+
+    def job(self, row: Row, seed: int) -> Job:
+        folder = self.folder.run(row.name, seed)
+        average = None
+        if row.arch and self.average:
+            out = str(folder.checkpoint(averaged=True))
+            average = ["lwc-fairseq", "average", str(folder.path), "--last", str(self.average), "--out", out]
+        return Job(
+            row=row,
+            folder=folder,
+            train=self.train_command(row, seed) if row.arch else None,
+            average=average,
+            generate=self.generate_command(row, seed) if self.is_scored(row) else None,
+            needs=tuple(self.folder.run(need, seed) for need in row.needs()),
+        )
+
+    def is_scored(self, row: Row) -> bool:
+        return row.runs and (not row.hidden or row.name == self.table.baseline)
+
+    def train_command(self, row: Row, seed: int) -> Command:
+        keep = ["--keep-last-epochs", str(self.average)] if self.average else ["--no-epoch-checkpoints"]
+        return [
+            *("fairseq-train", self.data, *common_flags(), "--arch", row.arch, "--save-dir"),
+            *(str(self.folder.run(row.name, seed).path), *keep, "--seed", str(seed + 100 * row.member)),
+            *("--log-format", "json", "--log-interval", "20"),
+            *shlex.split(first(self.profile.optimizer, row.optimizer, self.table.optimizer)),
+            *shlex.split(self.train_flags),
+            *self.fill(row.train, seed),
+            *self.profile.flags_of(row.arch),
+            *self.train,
+        ]
+
+    def generate_command(self, row: Row, seed: int) -> Command:
+        if row.path:
+            (path,) = self.fill(row.path, seed)
+        else:
+            path = self.checkpoint(row.name, seed)
+        if self.table.metric == "aer":
+            return ["lwc-fairseq", "align", path, "--data", self.data, *self.fill(row.generate, seed), *self.generate]
+        return [
+            *("fairseq-generate", self.data, *common_flags(), "--path", path),
+            *shlex.split(self.generate_flags),
+            *self.fill(row.generate, seed),
+            *self.generate,
+        ]
+
+    def checkpoint(self, row: str, seed: int) -> str:
+        return str(self.folder.run(row, seed).checkpoint(averaged=self.average > 0))
+
+    def fill(self, flags: str, seed: int) -> list[str]:
+        """The words of a row's flags, with checkpoints in place of the names of rows."""
+
+        def checkpoint(match: re.Match) -> str:
+            return self.checkpoint(match[1], seed)
+
+        return [PLACEHOLDER.sub(checkpoint, word) for word in shlex.split(flags)]
+
+
+def common_flags() -> Command:
+    """The flags of every command of fairseq."""
+    return ["--user-dir", str(Path(lwc_fairseq.__file__).parent), "--task", "concat_translation"]
+
+
+def first(*choices: str | None) -> str:
+    """The first choice that is not None."""
+    return next(choice for choice in choices if choice is not None)

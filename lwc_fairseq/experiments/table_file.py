@@ -1,0 +1,151 @@
+"""Files of tables and profiles, in YAML."""
+
+import re
+import shlex
+from pathlib import Path
+from typing import TypeVar
+
+import yaml
+from fairseq.models import ARCH_MODEL_REGISTRY
+from omegaconf import OmegaConf
+from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
+
+from lwc_fairseq_compat import UserError
+
+from .table import Profile, Row, Table
+
+Config = TypeVar("Config")
+
+
+def load_table(path: Path, only: list[str] | None = None) -> Table:
+    """Read a table file.
+
+    Args:
+        only: the names of the rows to keep. The rows that these need are kept as well, but hidden.
+
+    Raises:
+        UserError: the file cannot be read, or has an unknown key or an invalid value, or lacks a row of `only`.
+    """
+    content = read_yaml(path)
+    rows = content.pop("rows", None)
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise UserError(f"{path}: rows: give a list of rows, each of keys and values")
+    table = as_config(str(path), Table, content)
+    table.rows = [as_config(f"{path}: row {row.get('name', i + 1)}", Row, row) for i, row in enumerate(rows)]
+    check(path, table)
+    if only:
+        keep_rows(path, table, only)
+    return table
+
+
+def load_profile(path: Path | None) -> Profile:
+    """Read a profile. Without a file it changes nothing.
+
+    Raises:
+        UserError: the file cannot be read, or has an unknown key or an invalid value.
+    """
+    return Profile() if path is None else as_config(str(path), Profile, read_yaml(path))
+
+
+def read_yaml(path: Path) -> dict:
+    """Read a YAML file of keys and values.
+
+    Raises:
+        UserError: the file cannot be read.
+    """
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror or error}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(content, dict):
+        raise UserError(f"{path}: not a file of keys and values")
+    return content
+
+
+def as_config(where: str, kind: type[Config], values: dict) -> Config:
+    """Make a dataclass from values.
+
+    Args:
+        where: where the values come from, for error messages.
+
+    Raises:
+        UserError: a key is unknown or missing, or a value has the wrong type.
+    """
+    try:
+        return OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(kind), values))
+    except MissingMandatoryValue as error:
+        raise UserError(f"{where}: {error.full_key} is missing") from error
+    except OmegaConfBaseException as error:
+        raise UserError(f"{where}: {error.full_key}: {str(error).splitlines()[0]}") from error
+
+
+def check(path: Path, table: Table) -> None:
+    """Raises UserError if a value is invalid, or rows do not fit together."""
+    seen: set[str] = set()
+    for row in table.rows:
+        check_row(path, table, row, seen)
+        seen.add(row.name)
+    if table.average < 0:
+        raise UserError(f"{path}: average {table.average}: must not be negative")
+    if table.metric not in ("bleu", "aer"):
+        raise UserError(f"{path}: metric {table.metric}: choose bleu or aer")
+    if table.baseline is not None and table.baseline not in seen:
+        raise UserError(f"{path}: baseline {table.baseline}: no such row")
+    for flags in (table.optimizer, table.train, table.generate):
+        split(path, "flags of the table", flags)
+
+
+def check_row(path: Path, table: Table, row: Row, seen: set[str]) -> None:
+    """Raises UserError if a row is invalid.
+
+    Args:
+        seen: the names of the rows before it.
+    """
+    if not re.fullmatch(r"[a-z0-9_.]*[a-z0-9_][a-z0-9_.]*", row.name) or row.name in seen:
+        raise UserError(f"{path}: row {row.name!r}: names are of a-z, 0-9, _ and ., each used once")
+    if row.arch is not None and row.path is not None:
+        raise UserError(f"{path}: row {row.name}: give arch or path, not both")
+    for flags in (row.train, row.generate, row.optimizer or ""):
+        split(path, row.name, flags)
+    if row.path is not None and len(split(path, row.name, row.path)) != 1:
+        raise UserError(f"{path}: row {row.name}: path {row.path}: give one path, quoted if it has blanks")
+    if row.arch is not None and row.arch not in ARCH_MODEL_REGISTRY:
+        raise UserError(f"{path}: row {row.name}: arch {row.arch}: no such preset")
+    for need in row.needs():
+        if need not in seen or not table.row(need).arch:
+            raise UserError(f"{path}: row {row.name}: {{{need}}}: no row of that name is trained before it")
+
+
+def split(path: Path, where: str, flags: str) -> list[str]:
+    """The words of flags.
+
+    Raises:
+        UserError: they are not written as in a shell.
+    """
+    try:
+        return shlex.split(flags)
+    except ValueError as error:
+        raise UserError(f"{path}: {where}: {flags}: {error}") from error
+
+
+def keep_rows(path: Path, table: Table, names: list[str]) -> None:
+    """Remove the rows that are neither named nor needed by a named row.
+
+    Raises:
+        UserError: the table has no row of such a name.
+    """
+    unknown = sorted(set(names) - {row.name for row in table.rows})
+    if unknown:
+        known = ", ".join(row.name for row in table.rows)
+        raise UserError(f"--rows {' '.join(unknown)}: {path} has no such row; it has {known}")
+    wanted = set(names)
+    for row in reversed(table.rows):
+        if row.name in wanted:
+            wanted.update(row.needs())
+    table.rows = [row for row in table.rows if row.name in wanted]
+    for row in table.rows:
+        row.hidden = row.hidden or row.name not in names
+    if table.baseline not in wanted:
+        table.baseline = None

@@ -1,0 +1,27 @@
+"""Translations read from files."""
+
+import pytest
+
+from lwc_fairseq.analysis.translations import read_generated, read_hypotheses
+from sentences import REFERENCES, generated, worse
+
+
+def test_the_best_hypotheses_are_read_in_order(tmp_path):
+    (tmp_path / "out").write_text(generated(worse("cat")))
+    found = read_generated(tmp_path / "out")
+    assert found.hypotheses == worse("cat") and found.references == [REFERENCES]
+
+
+@pytest.mark.parametrize(
+    "text", ["", generated(REFERENCES).rpartition("Generate")[0], "H-0\t-1\thello\nGenerate test\n"]
+)
+def test_half_an_output_is_refused(tmp_path, text):
+    (tmp_path / "out").write_text(text)
+    with pytest.raises(ValueError, match="not the whole output of fairseq-generate; remove it and run the row again"):
+        read_generated(tmp_path / "out")
+
+
+def test_hypotheses_are_read_from_text_and_from_what_fairseq_prints(tmp_path):
+    (tmp_path / "text").write_text("\n".join(worse("cat")) + "\n")
+    (tmp_path / "printed").write_text(generated(worse("cat")))
+    assert read_hypotheses(tmp_path / "text") == read_hypotheses(tmp_path / "printed") == worse("cat")

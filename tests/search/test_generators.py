@@ -1,0 +1,70 @@
+"""Which generator the task `concat_translation` builds for which options."""
+
+from argparse import Namespace
+
+import pytest
+from fairseq.dataclass.configs import GenerationConfig
+from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
+from fairseq.sequence_scorer import SequenceScorer
+
+from conftest import make_dictionary, make_lwc
+from lwc_fairseq.search.beam_search import QuickSequenceGenerator
+from lwc_fairseq.search.ranking import RankedGenerator
+from lwc_fairseq.tasks.concat_translation import ConcatTranslationConfig, ConcatTranslationTask
+
+
+def build(settings=None, seq_gen_cls=None, **options):
+    """With all options of generation, or as --eval-bleu does with a few."""
+    dictionary = make_dictionary(17)
+    task = ConcatTranslationTask(ConcatTranslationConfig(**(settings or {})), dictionary, dictionary)
+    model = make_lwc()
+    model.make_generation_fast_()
+    built = [task.build_generator([model], kind(**options), seq_gen_cls) for kind in (GenerationConfig, Namespace)]
+    assert type(built[0]) is type(built[1])
+    return built[0], model
+
+
+@pytest.mark.parametrize(
+    ("settings", "options", "kind"),
+    [
+        ({}, {}, QuickSequenceGenerator),
+        ({"stock_search": True}, {}, SequenceGenerator),
+        ({}, {"print_alignment": "soft"}, SequenceGeneratorWithAlignment),
+        ({}, {"replace_unk": ""}, SequenceGeneratorWithAlignment),
+    ],
+)
+def test_searches(settings, options, kind):
+    generator, model = build(settings, **options)
+    assert type(generator) is RankedGenerator and type(generator.generator) is kind
+    assert not generator.generator.normalize_scores  # the ranking divides by the length, and only the ranking
+    assert model.decoder.need_attn == ("replace_unk" in options)
+
+
+@pytest.mark.parametrize(
+    ("settings", "options", "penalty"),
+    [
+        ({}, {}, 13),
+        ({}, {"lenpen": 2.0}, 169),
+        ({}, {"lenpen": 2.0, "unnormalized": True}, 1),
+        ({"gnmt_length_penalty": True}, {"lenpen": 2.0}, 9),
+    ],
+)
+def test_rankings(settings, options, penalty):
+    assert build(settings, **options)[0].ranking.penalty(13) == penalty
+
+
+def test_scores_of_references_and_classes_of_callers_are_fairseqs():
+    assert type(build(score_reference=True)[0]) is SequenceScorer
+    assert type(build(seq_gen_cls=SequenceGenerator)[0]) is SequenceGenerator
+
+
+@pytest.mark.parametrize(
+    ("settings", "options", "message"),
+    [
+        ({"gnmt_length_penalty": True}, {"unnormalized": True}, "--gnmt-length-penalty and --unnormalized exclude"),
+        ({}, {"retain_iter_history": True}, "--retain-iter-history is for models that refine"),
+    ],
+)
+def test_options_that_exclude_each_other_are_refused(settings, options, message):
+    with pytest.raises(ValueError, match=message):
+        build(settings, **options)
