@@ -8,6 +8,8 @@ from torch import nn
 
 from lwc_fairseq_compat import UserError
 
+from ..data.reverse import is_reversed
+
 Part = tuple[nn.Module, str, tuple[str, ...]]
 """A module, the prefix of its parameters' names in the other model, and prefixes of parameters to leave out."""
 
@@ -41,7 +43,7 @@ class Pretrained:
         if not os.path.exists(path):
             raise UserError(f"{option} {path}: no such file")
         state = load_checkpoint_to_cpu(path)
-        if not OmegaConf.select(OmegaConf.create(state["cfg"]), "task.reverse_target", default=False):
+        if not is_reversed(OmegaConf.select(OmegaConf.create(state["cfg"]), "task")):
             raise UserError(
                 f"{option} {path}: this model was not trained from right to left; train an rnnsearch with --task "
                 "concat_translation --reverse-target"
