@@ -7,7 +7,7 @@ from .english_order import arrange_english
 from .german_order import arrange_german
 from .phrases import Phrase
 from .slots import Slot
-from .wording import word
+from .wording import put_into_words
 
 
 class Order(StrEnum):
@@ -25,7 +25,7 @@ def render(
         front: the slot that opens a German statement; None where a subordinate clause opens it.
         asked: the slot of a question word or relative pronoun, which comes first in both languages.
     """
-    wording = word(clause)
+    wording = put_into_words(clause)
     first = asked or (front if order is Order.STATEMENT else None)
     inverted = order is Order.QUESTION and asked is not clause.agent
     return Phrase(

@@ -33,7 +33,7 @@ class Wording:
         return replace(self, slots={**self.slots, slot: NOTHING})
 
 
-def word(clause: Clause) -> Wording:
+def put_into_words(clause: Clause) -> Wording:
     """Puts each slot into words. "nicht" and "gern" are German slots: their English is part of the verb group."""
     finite, lexical, denial, liking = (new_concept() for _ in range(4))
     slots = dict(clause.adjuncts)
