@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
-# Translate the test set of any binary data with one model, or with an ensemble, beam 10, and score it.
+# Translate the test set of any binary data with a model or an ensemble, beam 10, and score the translations.
 #
 #   bash examples/evaluate.sh CHECKPOINT[:CHECKPOINT...] DATA [--out FOLDER] [-- more flags of fairseq-generate ...]
 #
-#   --out  a folder for translations and scores (default: that of the first checkpoint)
+#   --out  a folder for translations and scores (default: the folder of the first checkpoint)
 #
-# Scores of hypotheses are normalised by length, as in DeepAtt's rows "LN"; with -- --unnormalized they are sums, as in its
-# others. BLEU is that of sacrebleu on the text as fairseq holds it, tokenised, its sub-words joined.
+# Hypotheses are ranked by log-probability per token, as in the rows "LN" of the DeepAtt paper. `-- --unnormalized`
+# ranks them by log-probability, as in its other rows. BLEU and chrF compare the tokenised text of DATA, with its
+# sub-words joined.
 source "$(dirname "$0")/recipe.sh"
-[ ${#words[@]} = 2 ] || fail "usage: evaluate.sh CHECKPOINT[:CHECKPOINT...] DATA [--out FOLDER] [-- flags ...]"
-checkpoints=${words[0]}
+parse '--out=' "$@"
+[ ${#words[@]} = 2 ] || usage
+checkpoints=${words[0]} data=${words[1]}
 out=${out:-$(dirname "${checkpoints%%:*}")}
 mkdir -p "$out"
 
-generate "${words[1]}" "$checkpoints" "$out/test" --beam 10 --post-process subword_nmt
+generate "$data" "$checkpoints" "$out/test" --beam 10 --post-process subword_nmt
 in_order "$out/test.generated" T 2 > "$out/test.reference"
 sacrebleu "$out/test.reference" -i "$out/test.txt" --tokenize none --metrics bleu chrf --force > "$out/score.making"
 mv "$out/score.making" "$out/score.json"

@@ -1,12 +1,14 @@
-r"""Parallel text out of the archives that a corpus comes in: a sentence a line, both sides with equally many lines.
+r"""Extract parallel text from the archives of a corpus: one sentence a line, equally many lines on both sides.
 
     python examples/extract.py SOURCE TARGET --archives FOLDER --to PREFIX \
         --corpus ARCHIVE SOURCE_FILE TARGET_FILE [--corpus ...]
 
-writes PREFIX.SOURCE and PREFIX.TARGET, all corpora one after the other. An ARCHIVE is a tar or zip file in FOLDER, or
-`.` for the folder itself; files in it are found by their name, in whatever folder they are there. Of `.sgm` files,
-WMT's test sets, it takes the segments; `.gz` files are unpacked. What other programs would take for the end of a line
-(a carriage return, Unicode's line separator) becomes a blank.
+writes PREFIX.SOURCE and PREFIX.TARGET, one corpus after the other.
+
+- An ARCHIVE is a tar or zip file in FOLDER, or `.` for FOLDER itself. A file in it is found by its name, in any folder
+  of the archive.
+- Of `.sgm` files, the test sets of WMT, only the segments are taken. `.gz` files are unpacked.
+- Other characters that programs take for the end of a line (a carriage return, Unicode's line separator) become spaces.
 """
 
 import argparse
@@ -26,12 +28,12 @@ LINE_BREAKS = str.maketrans(dict.fromkeys("\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", 
 
 
 class ExtractError(Exception):
-    """What is not as expected, in a line."""
+    """The archives are not as expected. The message is one line."""
 
 
 @contextlib.contextmanager
 def opened(archive: Path, name: str) -> Iterator[BinaryIO]:
-    """The file of that name in a folder, or in a tar or zip file."""
+    """The file of that name in a folder, or in a tar or zip file. Raises ExtractError if there is none."""
     with contextlib.ExitStack() as stack:
         if archive.is_dir():
             found = (archive / name).open("rb") if (archive / name).is_file() else None
@@ -49,7 +51,7 @@ def opened(archive: Path, name: str) -> Iterator[BinaryIO]:
 
 
 def sentences(file: BinaryIO, name: str) -> Iterator[str]:
-    """Lines without their end; of a `.sgm` file those of its segments."""
+    """The lines of a file without their ends; of a `.sgm` file its segments."""
     if name.endswith(".gz"):
         file, name = gzip.GzipFile(fileobj=file), name.removesuffix(".gz")
     for line in file:
@@ -61,6 +63,7 @@ def sentences(file: BinaryIO, name: str) -> Iterator[str]:
 
 
 def extract(archives: Path, corpora: list[list[str]], to: list[Path]) -> None:
+    """Writes both sides. Raises ExtractError if a file is missing or the sides of a corpus differ in length."""
     with contextlib.ExitStack() as stack:
         out = [stack.enter_context(path.open("w", encoding="utf-8", newline="\n")) for path in to]
         for archive, *names in corpora:
@@ -77,10 +80,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", metavar="SOURCE", help="language of the source")
     parser.add_argument("target", metavar="TARGET", help="language of the target")
-    parser.add_argument("--archives", required=True, type=Path, metavar="FOLDER")
-    parser.add_argument("--to", required=True, metavar="PREFIX")
+    parser.add_argument("--archives", required=True, type=Path, metavar="FOLDER", help="where the archives are")
+    parser.add_argument("--to", required=True, metavar="PREFIX", help="the files to write, without the languages")
     names = ("ARCHIVE", "SOURCE_FILE", "TARGET_FILE")
-    parser.add_argument("--corpus", required=True, nargs=3, action="append", metavar=names)
+    parser.add_argument("--corpus", required=True, nargs=3, action="append", metavar=names, help="may be repeated")
     args = parser.parse_args()
     try:
         extract(args.archives, args.corpus, [Path(f"{args.to}.{side}") for side in (args.source, args.target)])

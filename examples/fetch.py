@@ -1,10 +1,10 @@
-"""Fetch files that examples/sources.yaml lists: resumed where it stopped, compared with sizes and checksums.
+"""Fetch files that examples/sources.yaml lists, and compare them with their sizes and checksums.
 
     python examples/fetch.py NAME [NAME ...] --to FOLDER [--from FOLDER|URL] [--room GIB]
 
-What is there already is not fetched again. Without a network, or where the official place has moved, --from names a
-folder with the files, or the address of a mirror. A file in a folder of yours is taken even if it is not the original,
-which is said; one from a mirror is not.
+A file that is already in FOLDER is not fetched again, and an interrupted download resumes. If there is no network, or
+if a file has moved, name a folder with the files or the address of a mirror by --from. A file from your own folder is
+taken even if it is not the original, with a warning; a file from a mirror must be the original.
 """
 
 import argparse
@@ -28,11 +28,11 @@ from tqdm import tqdm
 SOURCES = Path(__file__).with_name("sources.yaml")
 CHUNK_BYTES = 2**20
 TIMEOUT_S = 60
-SPARE_BYTES = 2**26  # left free on the disk
+SPARE_BYTES = 2**26  # that stay free on the disk
 
 
 class FetchError(Exception):
-    """What went wrong, in a line: what, which file, what to do."""
+    """The message is one line: which file, what went wrong, what to do."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Source:
     url: str
     bytes: int | None = None
     sha256: str | None = None
-    md5: str | None = None  # where that is what is published
-    other_name: str | None = None  # in its official place, if no other source has that name
+    md5: str | None = None  # if no SHA-256 is published
+    other_name: str | None = None  # the last part of its URL, if that of no other source is the same
 
     @property
     def file(self) -> str:
@@ -62,7 +62,10 @@ def read_sources(path: Path) -> dict[str, Source]:
 
 
 def fetch(source: Source, folder: Path, place: str | None) -> Path:
-    """The file of a source in `folder`, fetched if it is not there yet; `place` is the value of --from."""
+    """Returns the path of the file in `folder`, after fetching it if it is not there. `place` is the value of --from.
+
+    Raises FetchError.
+    """
     path = folder / source.file
     if path.exists():
         print(f"{path} is there already", file=sys.stderr)
@@ -84,6 +87,7 @@ def is_folder(place: str | None) -> bool:
 
 
 def check_space(folder: Path, wanted: int) -> None:
+    """Raises FetchError unless so many bytes are free."""
     free = shutil.disk_usage(folder).free
     if wanted + SPARE_BYTES > free:
         raise FetchError(
@@ -93,12 +97,12 @@ def check_space(folder: Path, wanted: int) -> None:
 
 
 def arrived(path: Path) -> int:
-    """Bytes of a file, or of what has come of it."""
+    """The bytes of a file, or of the part of it that has been downloaded."""
     return sum(file.stat().st_size for file in (path, path.with_name(path.name + ".part")) if file.exists())
 
 
 def copy_own(source: Source, place: Path, part: Path) -> None:
-    """From a folder of the user's, under the name here or under that at the official place."""
+    """Copies the file from the user's folder, where it may have its name here or the last part of its URL."""
     names = [name for name in (source.file, source.other_name) if name]
     own = next((place / name for name in names if (place / name).is_file()), None)
     if own is None:
@@ -111,12 +115,12 @@ def copy_own(source: Source, place: Path, part: Path) -> None:
 
 
 def download(url: str, part: Path, size: int | None) -> None:
-    """Append what is missing to `part`."""
+    """Downloads what is missing and appends it to `part`. Raises FetchError."""
     have = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
-            if have and answer.status != 206:  # it sends the whole file
+            if have and answer.status != 206:  # the server does not resume: it sends the whole file
                 have = 0
             length = answer.headers.get("Content-Length")
             total = have + int(length) if length else size
@@ -126,7 +130,7 @@ def download(url: str, part: Path, size: int | None) -> None:
                     out.write(chunk)
                     progress.update(len(chunk))
     except urllib.error.HTTPError as error:
-        if error.code == 416 and have:  # there is nothing after what is here
+        if error.code == 416 and have:  # "range not satisfiable": the part is the whole file
             return
         raise FetchError(
             f"{url}: {error.code} {error.reason}: get the file elsewhere, and name its place by --from"
@@ -140,7 +144,7 @@ def download(url: str, part: Path, size: int | None) -> None:
 
 
 def check(source: Source, part: Path, url: str) -> None:
-    """Compare size and checksum; a file that is another one is removed."""
+    """Compares the size and the checksum. Raises FetchError after removing a file that differs."""
     if not (expected(source, part) and is_of_its_kind(source, part)):
         found = f"bytes {part.stat().st_size}, sha256 {digest(part, 'sha256')}"
         part.unlink()
@@ -155,7 +159,7 @@ def check(source: Source, part: Path, url: str) -> None:
 
 
 def expected(source: Source, path: Path) -> bool:
-    """Whether a file is the one of the list, as far as that is known."""
+    """Whether a file has the size and the checksums that are published."""
     if source.bytes not in (None, path.stat().st_size):
         return False
     published = {"sha256": source.sha256, "md5": source.md5}
@@ -163,7 +167,7 @@ def expected(source: Source, path: Path) -> bool:
 
 
 def is_of_its_kind(source: Source, path: Path) -> bool:
-    """Whether an archive is one: a server may send a page that says that the file is elsewhere."""
+    """Whether an archive is an archive. A server may send a web page instead, which says that the file has moved."""
     if source.file.endswith((".tgz", ".tar")):
         return tarfile.is_tarfile(path)
     if source.file.endswith(".zip"):
@@ -180,10 +184,10 @@ def digest(path: Path, kind: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="+", metavar="NAME")
-    parser.add_argument("--to", required=True, type=Path, metavar="FOLDER")
-    parser.add_argument("--from", dest="place", metavar="FOLDER|URL")
+    parser.add_argument("--to", required=True, type=Path, metavar="FOLDER", help="where the files go")
+    parser.add_argument("--from", dest="place", metavar="FOLDER|URL", help="default: the URLs in sources.yaml")
     parser.add_argument(
-        "--room", default=0.0, type=float, metavar="GIB", help="free space that what follows a download will need"
+        "--room", default=0.0, type=float, metavar="GIB", help="free space that the download and what follows it need"
     )
     parser.add_argument("--sources", type=Path, default=SOURCES, metavar="FILE", help="default: examples/sources.yaml")
     args = parser.parse_args()

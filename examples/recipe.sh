@@ -1,61 +1,107 @@
-# What the scripts of the examples share; they source it. After it: $root, $from (of --from), $out (of --out), ${words[@]}, what
-# else was on the command line, ${flags[@]}, what followed `--`; and .venv is on the path.
+# Functions that the scripts in examples/ share. A script sources this file and then calls `parse`. The commands in
+# .venv come first on the path.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-[ -d "$root/.venv" ] && export PATH="$root/.venv/bin:$PATH"
+export PATH="$root/.venv/bin:$PATH"
+program=${0##*/} # error messages begin with it
 
+# ---- The command line ----
+
+# fail MESSAGE [STATUS]: ends the script.
 fail() {
-  echo "${0##*/}: $1" >&2
-  exit 1
+  echo "$program: $1" >&2
+  exit "${2:-1}"
 }
+
+# help_text: prints the comment at the head of the script.
+help_text() { awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; }
+
+# usage: ends a script that was called with the wrong arguments.
+usage() {
+  echo "usage: $(help_text | sed -n '/^ *bash examples/ { s/^ *//; p; q }') (--help explains the arguments)" >&2
+  exit 2
+}
+
+# parse OPTIONS "$@": reads the command line. OPTIONS lists the options of the script, with a `=` after each that takes
+# a value: '--from= --out='. Sets $from to the value of --from, and so on, ${words[@]} to the other arguments and
+# ${flags[@]} to what follows `--`. For --help it prints the head of the script.
+from='' out='' words=() flags=()
+parse() {
+  local options=" $1 "
+  shift
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --help)
+        help_text
+        exit 0
+        ;;
+      --)
+        flags=("${@:2}")
+        break
+        ;;
+      -*)
+        case $options in
+          *" $1= "*)
+            [ $# -ge 2 ] || fail "$1 wants a value" 2
+            printf -v "${1#--}" %s "$2"
+            shift
+            ;;
+          *" $1 "*) printf -v "${1#--}" 1 ;;
+          *) fail "unknown argument $1; --help lists the arguments" 2 ;;
+        esac
+        ;;
+      *) words+=("$1") ;;
+    esac
+    shift
+  done
+  from=${from:+$(absolute "$from")} out=${out:+$(absolute "$out")}
+}
+
+# absolute PATH|URL: prints the path from the root folder; a URL stays as it is.
 absolute() { case $1 in /* | *://*) echo "$1" ;; *) echo "$PWD/$1" ;; esac; }
 
-from='' out='' words=() flags=()
-while [ $# -gt 0 ]; do
-  case $1 in
-    --from | --out)
-      [ $# -ge 2 ] || fail "$1 wants a value"
-      if [ "$1" = --from ]; then from=$(absolute "$2"); else out=$(absolute "$2"); fi
-      shift
-      ;;
-    --)
-      shift
-      flags=("$@")
-      break
-      ;;
-    -*) fail "unknown option $1; see the head of $0" ;;
-    *) words+=("$1") ;;
-  esac
-  shift
-done
+# ---- Steps ----
 
-# archives GIB NAME...: files of examples/sources.yaml, into $out/archives; the recipe as a whole takes GIB on the disk
-archives() {
-  python "$root/examples/fetch.py" "${@:2}" --to "$out/archives" --room "$1" ${from:+--from "$from"} > /dev/null
-}
-
-# step WHAT RESULT COMMAND...: the command writes to $making, which becomes RESULT when it has ended well; what is
-# there is not made again, so that a step that was killed leaves nothing that looks finished. The command is not the
-# condition of anything, in which bash would go on after errors inside a function
+# step WHAT RESULT COMMAND...: makes RESULT, a file or a folder, unless it exists. The command writes to $making, which
+# is renamed to RESULT when the command succeeds, so a step that was killed leaves no RESULT. If the command sets $log,
+# the error message names that file. If $steps is set, the steps are numbered: [1/7]. The command runs neither in an
+# `if` nor before `||`, because bash ignores errors inside a function there.
+doing='' log='' steps='' current=0
 step() {
-  doing=$1
-  local result=$2
+  local title=$1 result=$2
+  doing=$1 log=''
   shift 2
+  if [ -n "$steps" ]; then
+    current=$((current + 1)) title="[$current/$steps] $title"
+  fi
   if [ -e "$result" ]; then
-    echo "$doing: done before"
+    echo "$title: done before"
     return
   fi
-  echo "$doing"
+  echo "$title"
   making=$result.making
   rm -rf "$making"
-  trap 'echo "${0##*/}: stopped while $doing" >&2' EXIT
+  trap stopped EXIT
   "$@"
   trap - EXIT
   mv "$making" "$result"
 }
 
-# extract SET SOURCE TARGET ARCHIVE SOURCE_FILE TARGET_FILE...: $making/SET.SOURCE and .TARGET, all corpora one after the
-# other
+# stopped: prints what failed. It is the trap of everything that takes long.
+stopped() {
+  [ ! -f "$log" ] || tail -n 15 "$log" >&2
+  echo "$program: stopped while $doing${log:+; the log is $log}" >&2
+}
+
+# ---- From archives to binary data: these functions write to $making ----
+
+# archives GIB NAME...: fetches files of examples/sources.yaml into $out/archives. The whole recipe needs GIB of disk
+# space.
+archives() {
+  python "$root/examples/fetch.py" "${@:2}" --to "$out/archives" --room "$1" ${from:+--from "$from"} > /dev/null
+}
+
+# extract SET SOURCE TARGET ARCHIVE SOURCE_FILE TARGET_FILE...: writes SET.SOURCE and SET.TARGET, corpus after corpus.
 extract() {
   local set=$1 source=$2 target=$3 corpora=()
   shift 3
@@ -67,60 +113,84 @@ extract() {
   python "$root/examples/extract.py" "$source" "$target" --archives "$out/archives" --to "$making/$set" "${corpora[@]}"
 }
 
-# tokenise FROM TO LANGUAGE...: every file FROM/*.LANGUAGE by Moses' rules, into the folder TO; ${tokeniser[@]} are flags
+# tokenise FROM LANGUAGE...: tokenises each file FROM/*.LANGUAGE by Moses' rules. ${tokeniser[@]} are flags.
 tokeniser=()
 tokenise() {
-  local source=$1 target=$2 language file
-  shift 2
-  mkdir -p "$target"
+  local source=$1 language file
+  shift
+  mkdir -p "$making"
   for language in "$@"; do
     for file in "$source"/*."$language"; do
       echo "  ${file##*/}" >&2
-      sacremoses -l "$language" -j "$(nproc)" tokenize "${tokeniser[@]}" < "$file" > "$target/${file##*/}"
+      sacremoses -l "$language" -j "$(nproc)" tokenize "${tokeniser[@]}" < "$file" > "$making/${file##*/}"
     done
   done
 }
 
-# clean FROM TO SOURCE TARGET FLAG...: training pairs by examples/clean.py, the other sets as they are
-clean() { python "$root/examples/clean.py" "$@"; }
+# clean FROM SOURCE TARGET FLAG...: leaves out training pairs; examples/clean.py has the flags.
+clean() { python "$root/examples/clean.py" "$1" "$making" "${@:2}"; }
 
-# joint_bpe FROM TO MERGES SOURCE TARGET: learnt on both sides of the training set, applied to all sets
+# joint_bpe FROM MERGES SOURCE TARGET: learns BPE on both sides of the training set together and applies it to all sets.
 joint_bpe() {
-  local source=$1 target=$2 language
-  mkdir -p "$target"
-  cat "$source/train.$4" "$source/train.$5" | subword-nmt learn-bpe -s "$3" > "$target/codes"
-  for language in "$4" "$5"; do
-    apply_bpe "$source" "$target" "$target/codes" "$language"
+  local language
+  mkdir -p "$making"
+  cat "$1/train.$3" "$1/train.$4" | subword-nmt learn-bpe -s "$2" > "$making/codes"
+  for language in "$3" "$4"; do
+    apply_bpe "$1" "$making/codes" "$language"
   done
 }
 
-# separate_bpe FROM TO MERGES SOURCE TARGET: learnt on each side for itself
+# separate_bpe FROM MERGES SOURCE TARGET: learns BPE on each side of the training set alone and applies it to all sets.
 separate_bpe() {
-  local source=$1 target=$2 language
-  mkdir -p "$target"
-  for language in "$4" "$5"; do
-    subword-nmt learn-bpe -s "$3" < "$source/train.$language" > "$target/codes.$language"
-    apply_bpe "$source" "$target" "$target/codes.$language" "$language"
+  local language
+  mkdir -p "$making"
+  for language in "$3" "$4"; do
+    subword-nmt learn-bpe -s "$2" < "$1/train.$language" > "$making/codes.$language"
+    apply_bpe "$1" "$making/codes.$language" "$language"
   done
 }
 
-# apply_bpe FROM TO CODES LANGUAGE
+# apply_bpe FROM CODES LANGUAGE
 apply_bpe() {
   local set
   for set in train valid test; do
-    subword-nmt apply-bpe -c "$3" < "$1/$set.$4" > "$2/$set.$4"
+    subword-nmt apply-bpe -c "$2" < "$1/$set.$3" > "$making/$set.$3"
   done
 }
 
-# binarise FROM TO SOURCE TARGET [FLAG...]: as fairseq-preprocess does
+# binarise FROM SOURCE TARGET [FLAG...]: makes binary data.
 binarise() {
-  local source=$1 target=$2
-  fairseq-preprocess -s "$3" -t "$4" --trainpref "$source/train" --validpref "$source/valid" --testpref "$source/test" \
-    --workers "$(nproc)" --destdir "$target" "${@:5}" > "$source.binarise.log" 2>&1 ||
-    { tail -n 5 "$source.binarise.log" >&2; return 1; }
+  log=$1.binarise.log
+  preprocess "$1" "$making" "${@:2}"
+  "${command[@]}" > "$log" 2>&1
 }
 
-# summary FOLDER LANGUAGE...: what prepare.sh has made; FOLDER is what was binarised
+# preprocess FROM TO SOURCE TARGET [FLAG...]: sets ${command[@]}, which makes binary data.
+preprocess() {
+  command=(fairseq-preprocess -s "$3" -t "$4" --trainpref "$1/train" --validpref "$1/valid" --testpref "$1/test"
+    --workers "$(nproc)" --destdir "$2" "${@:5}")
+}
+
+# ---- Steps that several recipes share ----
+
+# tokens_to_data FROM SOURCE TARGET LONGEST joint|separate MERGES: keeps training pairs of at most LONGEST words a side,
+# and goes on with pairs_to_data.
+tokens_to_data() {
+  step "choosing pairs" "$out/clean" clean "$1" "$2" "$3" --longest "$4"
+  pairs_to_data "$out/clean" "$2" "$3" "$5" "$6"
+}
+
+# pairs_to_data FROM SOURCE TARGET joint|separate MERGES: learns BPE, applies it and makes binary data in $out/data.
+# With joint BPE both languages share a dictionary. The environment variable MERGES replaces the argument.
+pairs_to_data() {
+  local languages=("$3" "$2") joined=()
+  [ "$4" = separate ] || { languages=("$3") joined=(--joined-dictionary); }
+  step "learning and applying BPE" "$out/bpe" "$4_bpe" "$1" "${MERGES:-$5}" "$2" "$3"
+  step "binarising" "$out/data" binarise "$out/bpe" "$2" "$3" "${joined[@]}"
+  summary "$out/bpe" "${languages[@]}"
+}
+
+# summary FOLDER LANGUAGE...: prints the sizes of the dictionaries and of the training set in FOLDER.
 summary() {
   local language
   for language in "${@:2}"; do
@@ -129,14 +199,16 @@ summary() {
   echo "$out/data: $(wc -l < "$1/train.$2") training pairs"
 }
 
-# train_table TABLE: its rows on the data of prepare.sh; models and the table go to $out/table. What is done is kept
+# ---- Training and translation ----
+
+# train_table TABLE: trains and scores the rows of TABLE on the data of prepare.sh, in $out/table. Keeps finished runs.
 train_table() {
   [ -d "$out/data" ] || fail "$out/data is missing: run prepare.sh first"
   lwc-fairseq table "$1" --data "$out/data" --out "$out/table" "${flags[@]}"
 }
 
-# translate CHECKPOINT[:CHECKPOINT...] [FLAG...]: the test set of prepare.sh. $translations names the file, beside the first
-# checkpoint
+# translate CHECKPOINT[:CHECKPOINT...] [FLAG...]: translates the test set of prepare.sh. Sets $translations to the file
+# with the translations, which lies beside the first checkpoint.
 translate() {
   [ -d "$out/data" ] || fail "$out/data is missing: run prepare.sh first"
   local result=${1%%:*}
@@ -145,17 +217,19 @@ translate() {
   translations=$result.txt
 }
 
-# generate DATA CHECKPOINT[:CHECKPOINT...] RESULT [FLAG...]: the test set, translated; RESULT.txt has a line for each of its
-# sentences, in their order
+# generate DATA CHECKPOINT[:CHECKPOINT...] RESULT [FLAG...]: translates the test set of DATA. RESULT.txt has a line for
+# each sentence, in the order of the test set; RESULT.generated is the output of fairseq-generate.
 generate() {
   local first=${2%%:*}
   [ -f "$first" ] || fail "$first: there is no such checkpoint"
+  doing=translating log=$3.log
+  trap stopped EXIT
   fairseq-generate "$1" --user-dir "$root/lwc_fairseq" --task concat_translation --path "$2" --max-tokens 8000 \
-    "${@:4}" "${flags[@]}" > "$3.making" 2> "$3.log" ||
-    { tail -n 5 "$3.log" >&2; fail "stopped while translating; the log is $3.log"; }
+    "${@:4}" "${flags[@]}" > "$3.making" 2> "$log"
+  trap - EXIT
   mv "$3.making" "$3.generated"
   in_order "$3.generated" H 3 > "$3.txt"
 }
 
-# in_order GENERATED KIND FIELD: fairseq-generate's lines KIND, which come in the order of their batches, sorted back
+# in_order GENERATED KIND FIELD: prints a field of the lines KIND of fairseq-generate, sorted by sentence number.
 in_order() { grep "^$2-" "$1" | sed "s/^$2-//" | sort -n | cut -f "$3"; }

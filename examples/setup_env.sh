@@ -1,16 +1,22 @@
 #!/usr/bin/env bash
-# Make or reuse .venv in the repository's root, with fairseq, this plugin and all they need.
+# Make .venv in the root of the repository, with fairseq, this plugin and everything that they need. If .venv is up to
+# date, the script does nothing.
 #
 #   bash examples/setup_env.sh
 #
-# PYTHON names the interpreter to build on (default: the newest of python3.13, python3.12, python3.11, python3 that
-# will do). What is installed, and when it is out of date, is written to .venv/ready.
-set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# The environment variable PYTHON names the interpreter to build on. The default is the first of python3.13, python3.12,
+# python3.11 and python3 that is Python 3.11 or newer. The file .venv/ready holds a checksum of what .venv was made
+# from.
+source "$(dirname "$0")/recipe.sh"
+parse '' "$@"
+[ ${#words[@]} = 0 ] || usage
+cd "$root"
+PATH=${PATH//"$root/.venv/bin:"/} # the Python in .venv does not build .venv
 
 fairseq=0.12.2
 log=.venv/install.log
 
+# missing WHAT REMEDY
 missing() {
   printf 'setup_env: %s\n           %s\n' "$1" "$2" >&2
   exit 1
@@ -41,7 +47,7 @@ check_machine() {
     missing "no C++ compiler, which fairseq is compiled with" "install one, for example: apt install g++"
 }
 
-# pip into the log; on the screen the names of what it fetches
+# Runs pip; its output goes to the log, the names of the packages that it fetches also to the screen.
 pip_install() {
   if ! .venv/bin/python -m pip install "$@" 2>&1 | tee -a "$log" |
     sed -un 's/^Collecting \([^ ]*\).*/    \1/p; s/^Building wheels for collected packages: /    building /p'; then
@@ -50,7 +56,7 @@ pip_install() {
   fi
 }
 
-# whatever changes what must be installed changes this
+# Prints a checksum that changes when .venv must be made again.
 fingerprint() { { pwd; cat setup.py constraints.txt examples/setup_env.sh; } | cksum; }
 
 if [ -f .venv/ready ] && [ "$(cat .venv/ready)" = "$(fingerprint)" ] && .venv/bin/python -c '' 2>/dev/null; then
@@ -65,7 +71,7 @@ echo "environment: building .venv with $("$python" --version), about two minutes
 [ -x .venv/bin/python ] && .venv/bin/python -c '' 2>/dev/null || "$python" -m venv --clear .venv
 : > "$log"
 echo "  PyTorch and the other requirements"
-# "compat" makes the checkout importable by a path alone; pip's default would run code at every start of Python
+# "compat" makes the checkout importable through a path file; pip's default would run code at every start of Python.
 pip_install -c constraints.txt --config-settings editable_mode=compat -e '.[test]'
 echo "  fairseq $fairseq, compiled here"
 pip_install -c constraints.txt --no-deps "fairseq==$fairseq"

@@ -1,11 +1,11 @@
-"""Speed of this plugin's models beside fairseq's, on the same sentences, in one run.
+"""Compare the speed of this plugin's models with that of fairseq's, on the same sentences, in one run.
 
     python examples/benchmark/benchmark.py --family lwc|deepatt|abd --phase train|generate --device cpu|cuda
 
-A block is some updates, or the translation of the test set, by each system in turn; ratios are taken within a block,
-and their median over blocks is printed. Before that, loss and gradients (or translations) of our system are compared
-with those that fairseq's own criterion (or search) gives: if they differ, no ratio is printed. The sentences are made
-up: only lengths and word frequencies are those of real ones.
+In a block, each system in turn makes some updates, or translates the test set. The benchmark computes the ratio of the
+speeds within each block and prints the median over the blocks. Before it measures, it compares the loss and gradients
+(or the translations) of our system with those of fairseq's own criterion (or search), and stops if they differ. The
+sentences are random; only their lengths and word frequencies are like those of real text.
 """
 
 import argparse
@@ -42,23 +42,25 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--precision", choices=PRECISIONS, default="fp32")
     parser.add_argument("--max-tokens", type=int, default=4096, help="source plus target tokens of an update")
-    parser.add_argument("--blocks", type=int, default=5, help="timed ones (default: 5), after one of warm-up")
-    parser.add_argument("--updates", type=int, default=2, help="of a block of training (default: 2)")
-    parser.add_argument("--sentences", type=int, default=256, help="to translate (default: 256)")
+    parser.add_argument("--blocks", type=int, default=5, help="timed blocks (default: 5), after one warm-up block")
+    parser.add_argument("--updates", type=int, default=2, help="updates in a block of training (default: 2)")
+    parser.add_argument("--sentences", type=int, default=256, help="sentences in the test set (default: 256)")
     parser.add_argument("--batch-size", type=int, default=64, help="sentences translated at a time (default: 64)")
-    parser.add_argument("--beam", type=int, default=5)
-    parser.add_argument("--length", type=int, nargs=2, metavar=("LOW", "HIGH"), help="of sources, drawn evenly")
-    parser.add_argument("--types", type=int, help="V (default: that of the goals)")
-    parser.add_argument("--ours", type=shlex.split, default=[], metavar="FLAGS", help="more flags of our model")
-    parser.add_argument("--peer", type=shlex.split, default=[], metavar="FLAGS", help="and of fairseq's")
+    parser.add_argument("--beam", type=int, default=5, help="beam width (default: 5)")
+    parser.add_argument("--length", type=int, nargs=2, metavar=("LOW", "HIGH"), help="uniform source lengths, in words")
+    parser.add_argument("--types", type=int, help="size of the vocabulary (default: that of the family in systems.py)")
+    parser.add_argument("--ours", type=shlex.split, default=[], metavar="FLAGS", help="more flags for our model")
+    parser.add_argument("--peer", type=shlex.split, default=[], metavar="FLAGS", help="more flags for fairseq's model")
     parser.add_argument("--work", type=Path, default=Path("runs/benchmark"), help="a folder for data and checkpoints")
     parser.add_argument("--out", type=Path, default=Path("examples/benchmark/results"), help="a folder for results")
     parser.add_argument("--memory", action="store_true", help="also measure the peak memory of training")
-    parser.add_argument("--memory-of", type=int, help=argparse.SUPPRESS)  # in a process of its own: a system's number
+    # The number of the system that a process of its own measures the memory of.
+    parser.add_argument("--memory-of", type=int, help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
 def chosen(args: argparse.Namespace) -> Family:
+    """The family with the flags of the command line."""
     family = FAMILIES[args.family]
     ours = replace(family.ours, model=(*family.ours.model, *args.ours))
     peers = tuple(
@@ -93,7 +95,7 @@ def batches_of(args: argparse.Namespace, family: Family, data: Path) -> list[lis
 def time_training(args: argparse.Namespace, systems: list[training.Training]) -> list[list[float]]:
     """Target tokens a second of each system in each block."""
     speeds = [[] for _ in systems]
-    for block in trange(-1, args.blocks, desc="blocks"):  # the first warms up
+    for block in trange(-1, args.blocks, desc="blocks"):  # block -1 is the warm-up
         numbers = range(max(0, block) * args.updates, (max(0, block) + 1) * args.updates)
         for system, found in zip(systems, speeds, strict=True):
             began = time.perf_counter()
@@ -106,9 +108,9 @@ def time_training(args: argparse.Namespace, systems: list[training.Training]) ->
 
 
 def generate_systems(args: argparse.Namespace, family: Family, data: Path) -> list[generation.Generation]:
-    # first weights do not end sentences; every system makes as many steps
+    # Untrained models do not end sentences, so every system makes equally many steps.
     flags = ["--beam", str(args.beam), "--batch-size", str(args.batch_size), "--max-len-a", "1.1", "--max-len-b", "0"]
-    flags += ["--num-workers", "0"]  # the end of worker processes takes seconds where generation runs again and again
+    flags += ["--num-workers", "0"]  # ending worker processes takes seconds in each run
     flags += ["--fp16"] if args.precision == "fp16" else []
     made = []
     for system in (family.ours, *family.peers):
@@ -132,7 +134,7 @@ def time_generation(args: argparse.Namespace, systems: list[generation.Generatio
 
 
 def print_memory(args: argparse.Namespace, family: Family, data: Path) -> None:
-    """The peak memory of one system, which this process runs alone."""
+    """Prints the peak memory of one system, the only one that this process runs."""
     system = (family.ours, *family.peers)[args.memory_of]
     one = training.Training(
         system, system.criterion, data, args.device, args.precision, batches_of(args, family, data)[-1:]
@@ -143,7 +145,7 @@ def print_memory(args: argparse.Namespace, family: Family, data: Path) -> None:
 
 
 def memory(number: int) -> int:
-    """The same, in a process of its own."""
+    """The peak memory of one system, measured in a process of its own."""
     command = [sys.executable, *sys.argv, "--memory-of", str(number)]
     return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
 
@@ -178,7 +180,7 @@ def write(args: argparse.Namespace, family: Family, speeds: list[list[float]], m
 
 
 def device(args: argparse.Namespace) -> str:
-    """Hardware, and what else speed depends on there."""
+    """The hardware, and the settings that speed depends on."""
     if args.device == "cuda":
         return hardware()
     allocator = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("MALLOC_")]

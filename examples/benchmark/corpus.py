@@ -1,4 +1,4 @@
-"""Sentence pairs without meaning, of the lengths and word frequencies of real ones, as binary data of fairseq."""
+"""Random sentence pairs with the lengths and word frequencies of real text, as binary data of fairseq."""
 
 import math
 import random
@@ -13,14 +13,15 @@ SPECIAL = 4  # types that fairseq adds to a dictionary
 
 
 def write_data(folder: Path, types: int, sentences: dict[str, int], length: tuple[int, int] | None = None) -> Path:
-    """Write dictionaries and, for each split, so many pairs; nothing if the folder is there.
+    """Writes dictionaries and the pairs of each split, unless the folder exists.
 
-    Source lengths follow a log-normal distribution (median 20, σ 0.5, from 3 to 100 words), those of targets lie within
-    a tenth of them; words follow Zipf's law. Everything is drawn from the same seed.
+    Source lengths follow a log-normal distribution (median 20, σ 0.5, from 3 to 100 words). A target is at most a tenth
+    shorter or longer than its source. Words follow Zipf's law. The seed is fixed.
 
     Args:
-        types: V, of each language; both dictionaries are the same.
-        length: the lowest and the highest source length instead, drawn evenly.
+        types: V, the size of the dictionary, which both languages share.
+        sentences: the number of pairs of each split.
+        length: the shortest and the longest source, for a uniform distribution instead.
     """
     if folder.exists():
         return folder

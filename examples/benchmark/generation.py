@@ -1,4 +1,4 @@
-"""Generation by a system: the whole of fairseq-generate, from reading the checkpoint to the last printed line."""
+"""Generation with a system: all of fairseq-generate, from reading the checkpoint to the last printed line."""
 
 import contextlib
 import time
@@ -13,11 +13,11 @@ from training import Training
 
 ROUNDING = 1e-4
 TIE = 1e-5
-"""Of scores, in nats a token; first weights make many translations all but equally likely."""
+"""Differences of scores, in nats a token. Untrained models give many translations almost the same score."""
 
 
 def save_checkpoint(system: System, data: Path, folder: Path) -> Path:
-    """A checkpoint of the first weights: how long a translation takes does not depend on its quality."""
+    """Saves an untrained model. The time that a translation takes does not depend on its quality."""
     path = folder / f"{system.model[1]}.pt"
     trainer = Training(system, system.plain_criterion, data, "cpu", "fp32", []).trainer
     trainer.consolidate_optimizer()
@@ -26,10 +26,11 @@ def save_checkpoint(system: System, data: Path, folder: Path) -> Path:
 
 
 class Generation:
-    """Translating the split `test`.
+    """Translates the split `test`.
 
     Args:
-        flags: of fairseq-generate, beside those of the data and of the system's search.
+        search: the flags of the search.
+        flags: more flags of fairseq-generate.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class Generation:
         self.output = checkpoint.with_suffix(".txt")
 
     def run(self) -> float:
-        """Translate all; returns seconds."""
+        """Translates the test set and returns the seconds that it took."""
         if self.device == "cuda":
             torch.cuda.synchronize()
         began = time.perf_counter()
@@ -52,7 +53,7 @@ class Generation:
         return time.perf_counter() - began
 
     def hypotheses(self) -> dict[int, tuple[float, str]]:
-        """Score and text by number, of the last run."""
+        """The (score, text) of each sentence, by its number, in the last run."""
         found = {}
         for line in self.output.read_text(encoding="utf-8").splitlines():
             if line.startswith("H-"):
@@ -62,9 +63,9 @@ class Generation:
 
 
 def check_equal(one: Generation, other: Generation) -> None:
-    """Raises SystemExit unless both find the same translations, with scores that differ by rounding alone.
+    """Raises SystemExit unless both find the same translations, with scores that differ only by rounding.
 
-    Another translation is the same where rounding decides between them: where both have one score but for TIE.
+    Two different translations count as the same if their scores differ by at most TIE: rounding decides between them.
     """
     one.run()
     found = one.hypotheses()

@@ -1,8 +1,9 @@
-"""How speed changes with sentence length, batch, beam, depth and vocabulary: the benchmark again and again.
+"""Measure how speed changes with sentence length, batch size, beam, depth or vocabulary.
 
     python examples/benchmark/scaling.py --family lwc|deepatt|abd --phase train|generate --over WHAT [--values N ...]
 
-Writes a table, its numbers and a plot of target tokens a second of each system.
+Runs the benchmark for each value, and writes a table, a JSON file and a plot of the target tokens a second of each
+system. Other flags go to benchmark.py.
 """
 
 import argparse
@@ -21,13 +22,13 @@ from tqdm import tqdm
 from lwc_fairseq.files import write_whole
 from lwc_fairseq.markdown import table
 
-OVER = {  # flags of the benchmark for a value, and values
+OVER = {  # (the flags of the benchmark for a value, the values)
     "length": (lambda n: ["--length", n, n], (10, 25, 50, 100, 200, 500)),
     "batch": (lambda n: ["--max-tokens", n, "--batch-size", max(1, n // 50)], (250, 1000, 4000, 16000)),
     "beam": (lambda n: ["--beam", n], (1, 2, 5, 10)),
     "types": (lambda n: ["--types", n], (1000, 4000, 16000, 32000)),
 }
-DEPTH = {  # the same over depth
+DEPTH = {  # the same for depth, by family
     "lwc": (lambda n: ["--ours", f"--layers {n}", "--peer", stock_depth(n)], (6, 10, 14, 22)),
     "deepatt": (lambda n: ["--ours", f"--attention-layers {n}"], (1, 3, 5)),
 }

@@ -1,4 +1,4 @@
-"""What is compared: models of this plugin and of fairseq, as flags of fairseq's commands."""
+"""The systems to compare: models of this plugin and of fairseq, as flags of fairseq's commands."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,21 +23,21 @@ PLAIN = ("--criterion", "cross_entropy")
 
 @dataclass(frozen=True)
 class System:
-    """A model and how it is trained and translates."""
+    """A model, and how it trains and translates."""
 
     name: str
     task: str
     model: tuple[str, ...]
     criterion: tuple[str, ...]
-    plain_criterion: tuple[str, ...]  # fairseq's way to the same loss, for the check of equality
+    plain_criterion: tuple[str, ...]  # fairseq's criterion with the same loss, to compare with
     generate: tuple[str, ...] = ()
-    plain_generate: tuple[str, ...] = ()  # and to the same translations
+    plain_generate: tuple[str, ...] = ()  # fairseq's search, to compare with
     adam: str = "adam"
 
 
 @dataclass(frozen=True)
 class Family:
-    """Ours, and its peers; the first peer is fairseq's."""
+    """Our system, and the systems it is compared with; the first of these is fairseq's."""
 
     types: int  # V
     ours: System
@@ -54,8 +54,8 @@ def ours(name: str, model: tuple[str, ...], criterion: tuple[str, ...], plain: t
 
 CHUNKED = ("--criterion", "chunked_cross_entropy")
 BOTH = ("--criterion", "bidirectional_cross_entropy")
-SPREAD = ("--init-std", "0.1")  # else all types are all but equally likely, and rounding decides which are best
-AS_LONG = ("--max-reverse-len-a", "1")  # first weights do not end a reverse translation: it is as long as the source
+SPREAD = ("--init-std", "0.1")  # with smaller weights all types are almost equally likely, and rounding picks the best
+AS_LONG = ("--max-reverse-len-a", "1")  # an untrained model does not end its reverse translation: limit it
 RNNSEARCH = ours("RNNSearch", ("--arch", "rnnsearch", *SPREAD), CHUNKED, PLAIN)
 LSTM_PEER = stock("fairseq's lstm", LSTM, PLAIN)
 
@@ -73,6 +73,6 @@ FAMILIES = {
     "deepatt": Family(30000, ours("DeepAtt, K = 5", ("--arch", "deepatt", *SPREAD), CHUNKED, PLAIN), (LSTM_PEER,)),
     "abd": Family(30000, ours("ABD", ("--arch", "abd", *SPREAD, *AS_LONG), BOTH, BOTH), (LSTM_PEER, RNNSEARCH)),
 }
-"""Sizes are those of the goals: 256 / 1024 / 4 for Transformers, 620 / 1000 for recurrent models."""
+"""Transformers have widths of 256 and 1024 and 4 heads; recurrent models have widths of 620 and 1000."""
 
 OPTIMIZER = ("--lr", "1e-4", "--clip-norm", "5", "--seed", "1")

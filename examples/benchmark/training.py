@@ -1,4 +1,4 @@
-"""Training of a system on given batches, update by update."""
+"""Training of a system on given batches, one update at a time."""
 
 import re
 from contextlib import nullcontext
@@ -14,28 +14,28 @@ from fairseq.utils import move_to_cuda, set_torch_seed
 from systems import OPTIMIZER, USER_DIR, System
 
 PRECISION_FLAGS = {"fp16": ["--fp16"], "bf16": ["--bf16"]}
-"""Of fairseq, on a GPU. On a CPU bf16 is autocast, around the updates of both systems alike."""
+"""The flags of fairseq on a GPU. On a CPU, bf16 means autocast around the updates of every system."""
 
 
 def configure(system: System, criterion: tuple[str, ...], data: Path, device: str, precision: str):
-    """The configuration that fairseq-train would have."""
+    """The configuration that fairseq-train makes of these flags."""
     flags = [str(data), *USER_DIR, "--task", system.task, *system.model, *criterion, "--optimizer", system.adam]
     flags += OPTIMIZER
-    flags += ["--max-tokens", "100000"]  # of which nothing comes: batches are given
+    flags += ["--max-tokens", "100000"]  # without effect: the batches are given
     flags += ["--cpu"] if device == "cpu" else PRECISION_FLAGS.get(precision, [])
     return convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), flags))
 
 
 ROUNDING = {"bf16": 5e-2, "fp16": 1e-2}
-"""Of the largest entry of a gradient."""
+"""Allowed differences, relative to the largest entry of a gradient."""
 
 
 class Training:
-    """A system with its optimizer, and the batches it is trained on.
+    """A system with its optimizer, and the batches that it trains on.
 
     Args:
-        criterion: flags; those of the system or fairseq's plain ones.
-        batches: indices of sentences, the same for every system.
+        criterion: the flags of the system's criterion, or of fairseq's plain one.
+        batches: the indices of the sentences of each batch, the same for every system.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Training:
         self.context = (lambda: torch.autocast("cpu", torch.bfloat16)) if autocast else nullcontext
 
     def update(self, number: int) -> None:
-        """One update, on batch `number`, counted past the last from the first again; done when it returns."""
+        """Makes one update on batch `number`, modulo the number of batches. Waits for the device to finish."""
         with metrics.aggregate(new_root=True), self.context():
             self.trainer.train_step([self.samples[number % len(self.samples)]])
         if self.device == "cuda":
@@ -72,7 +72,7 @@ class Training:
         return self.samples[number % len(self.samples)]["ntokens"]
 
     def loss_and_gradients(self, number: int) -> tuple[float, dict[str, torch.Tensor]]:
-        """Of the first weights, with the dropout that one seed draws."""
+        """The loss and gradients of the untrained model, with the dropout of a fixed seed."""
         model, criterion = self.trainer.model.train(), self.trainer.criterion.train()
         sample = self.samples[number]
         sample = move_to_cuda(sample) if self.device == "cuda" else sample
@@ -85,23 +85,28 @@ class Training:
         return loss.item(), found
 
     def peak_memory(self) -> int:
-        """Bytes: on a GPU what tensors held, else what the process held."""
+        """The peak memory in bytes: of tensors on a GPU, else of the process."""
         if self.device == "cuda":
             return torch.cuda.max_memory_allocated()
-        # not getrusage, whose maximum counts the process that this one was forked from
+        # The maximum of getrusage includes the process that this one was forked from.
         return 1024 * int(re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text())[1])
 
 
 def read_pairs(system: System, data: Path):
-    """The training data, as the system's task has them."""
+    """The training data as the system's task loads them."""
     task = setup_task(configure(system, system.criterion, data, "cpu", "fp32").task)
     task.load_dataset("train")
     return task.dataset("train")
 
 
 def make_batches(data_sizes: list[tuple[int, int]], max_tokens: int, count: int) -> list[list[int]]:
-    """So many batches of pairs of about one length, each of at most `max_tokens` source plus target tokens, drawn
-    evenly from short to long."""
+    """Batches of pairs of similar length, evenly spaced from short to long.
+
+    Args:
+        data_sizes: (source, target) tokens of each pair.
+        max_tokens: the most source plus target tokens of a batch.
+        count: the number of batches.
+    """
     order = sorted(range(len(data_sizes)), key=lambda index: sum(data_sizes[index]))
     batches, batch, tokens = [], [], 0
     for index in order:
@@ -117,7 +122,7 @@ def make_batches(data_sizes: list[tuple[int, int]], max_tokens: int, count: int)
 
 
 def check_equal(one: Training, other: Training, precision: str) -> None:
-    """Raises SystemExit unless loss and gradients of both are the same but for rounding."""
+    """Raises SystemExit unless the losses and gradients of both differ only by rounding."""
     loss, gradients = one.loss_and_gradients(0)
     expected_loss, expected = other.loss_and_gradients(0)
     tolerance = ROUNDING.get(precision, 1e-3)

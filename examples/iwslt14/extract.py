@@ -1,10 +1,10 @@
-"""The sentences of IWSLT14's archives, as they stand in them: training pairs, and the development and test talks.
+"""Extract the sentences of the IWSLT14 archives: the training pairs, and the talks for validation and test.
 
     python examples/iwslt14/extract.py de|ro|es ARCHIVE [ARCHIVE] --out FOLDER
 
-An archive is that of a language pair, as de-en.tgz, or that of all, in which it lies.
-Training text has a sentence a line, and lines that begin with a tag of the talk (its address, title and so on); titles
-and descriptions are sentences, too. Talks of the other sets are XML with `<seg>` elements.
+An ARCHIVE holds one language pair (de-en.tgz), or the archives of all language pairs. Training text has one sentence a
+line, between lines that start with a tag (the address of the talk, its title and so on); titles and descriptions count
+as sentences. The other sets are XML files with `<seg>` elements.
 """
 
 import argparse
@@ -22,18 +22,19 @@ SEGMENT = re.compile(r"<seg[^>]*>(.*?)</seg>", re.DOTALL)
 
 
 def training_lines(text: str) -> list[str]:
-    """Sentences, titles and descriptions; of the other tags' lines none."""
-    # by `split`, characters that other programs take for the end of a line become blanks
+    """The sentences, titles and descriptions."""
+    # `split` without an argument turns other characters that programs take for the end of a line into spaces.
     lines = (" ".join(SENTENCE_TAGS.sub("", line).split()) for line in text.removesuffix("\n").split("\n"))
     return [line for line in lines if not OTHER_TAGS.match(line)]
 
 
 def talk_lines(text: str) -> list[str]:
+    """The segments of a talk."""
     return [" ".join(segment.replace("’", "'").split()) for segment in SEGMENT.findall(text)]
 
 
 def members(archive: tarfile.TarFile, language: str) -> Iterator[tuple[str, IO[bytes]]]:
-    """Names without folders, and content, of an archive of one language pair, or of that pair in that of all."""
+    """The files of one language pair: (name without folders, content). The archive may hold all language pairs."""
     for member in archive:
         name = Path(member.name).name
         if name == f"{language}-en.tgz":
@@ -44,7 +45,10 @@ def members(archive: tarfile.TarFile, language: str) -> Iterator[tuple[str, IO[b
 
 
 def extract(language: str, archives: list[Path], out: Path) -> None:
-    """Write train.LANGUAGE, train.en, and dev2010, tst2010 and so on of what is there."""
+    """Writes train.LANGUAGE, train.en, and the talks that are there: dev2010.LANGUAGE, dev2010.en and so on.
+
+    Raises tarfile.TarError if the sides of a set differ in length.
+    """
     out.mkdir(parents=True)
     for path in archives:
         with tarfile.open(path) as archive:

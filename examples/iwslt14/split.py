@@ -1,9 +1,9 @@
-"""Training, validation and test sets of He et al. (2018) from tokenised text.
+"""Make the training, validation and test sets of He et al. (2018) from tokenised text.
 
     python examples/iwslt14/split.py TOKENS de|ro|es --out FOLDER
 
-De-En: lower-cased; every 23rd training pair (7K) is for validation, and dev2010 with tst2010, tst2011 and tst2012 for
-the test. Ro-En and Es-En: these four are for validation, and tst2014 for the test.
+De-En: the text is lower-cased; every 23rd training pair (7K) goes to validation; dev2010, tst2010, tst2011 and tst2012
+are the test set. Ro-En and Es-En: these four talks are the validation set, and tst2014 is the test set.
 """
 
 import argparse
@@ -16,6 +16,7 @@ Pair = tuple[str, str]
 
 
 def read(folder: Path, name: str, language: str, lower: bool) -> list[Pair]:
+    """The pairs of a set. Exits with a message if a side is missing."""
     sides = [folder / f"{name}.{side}" for side in (language, "en")]
     if missing := [path for path in sides if not path.exists()]:
         sys.exit(f"split.py: error: {missing[0]} is missing: it was not in the archives")
@@ -25,6 +26,7 @@ def read(folder: Path, name: str, language: str, lower: bool) -> list[Pair]:
 
 
 def split(folder: Path, language: str) -> dict[str, list[Pair]]:
+    """The pairs of train, valid and test."""
     lower = language == "de"
     train = read(folder, "train", language, lower)
     talks = [pair for name in TALKS for pair in read(folder, name, language, lower)]

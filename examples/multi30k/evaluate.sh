@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Translate test_2016_flickr with a checkpoint, or an ensemble, and score it: BLEU of tokenised, lower-cased text, chrF2.
+# Translate test_2016_flickr with a model or an ensemble, and compute BLEU and chrF2 on the tokenised, lower-cased text.
 #
-#   bash examples/multi30k/evaluate.sh CHECKPOINT[:CHECKPOINT...] [--out FOLDER] [-- more flags of fairseq-generate ...]
+#   bash examples/multi30k/evaluate.sh CHECKPOINT[:CHECKPOINT...] [--out FOLDER] [-- more flags ...]
 #
-#   --out  that of prepare.sh (default: runs/multi30k)
+#   --out  the folder that prepare.sh wrote (default: runs/multi30k)
+#   flags  go to fairseq-generate
 source "$(dirname "$0")/../recipe.sh"
-[ ${#words[@]} = 1 ] || fail "usage: evaluate.sh CHECKPOINT[:CHECKPOINT...] [--out FOLDER] [-- flags ...]"
+parse '--out=' "$@"
+[ ${#words[@]} = 1 ] || usage
 out=${out:-$PWD/runs/multi30k}
 
 translate "${words[0]}" --beam 6 --lenpen 1.1 --gnmt-length-penalty --post-process subword_nmt

@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
-# Multi30k, German to English, to binary data: joint BPE, joined dictionary.
+# Make binary data of Multi30k, German to English, with joint BPE and one dictionary for both languages.
 #
 #   bash examples/multi30k/prepare.sh [--from FOLDER|URL] [--out FOLDER]
 #
-#   --from  a folder with train, val and test_2016_flickr, each .de and .en, or a mirror (default: examples/sources.yaml)
-#   --out   where everything goes (default: runs/multi30k); the data are in its folder `data`
+#   --from  a folder with {train,val,test_2016_flickr}.{de,en}, or a mirror (default: the addresses in
+#           examples/sources.yaml)
+#   --out   where everything goes (default: runs/multi30k); the binary data go to its folder `data`
 #
-# MERGES is the number of BPE merges (default: 8000). Finished steps are kept.
+# The environment variable MERGES is the number of BPE merges (default: 8000). Finished steps are kept.
 source "$(dirname "$0")/../recipe.sh"
-[ ${#words[@]} = 0 ] || fail "usage: prepare.sh [--from FOLDER|URL] [--out FOLDER]"
+parse '--from= --out=' "$@"
+[ ${#words[@]} = 0 ] || usage
 out=${out:-$PWD/runs/multi30k}
-mkdir -p "$out"
 
 archives 1 multi30k/{train,val,test_2016_flickr}.{de,en}
-sets() {
+name_sets() {
+  local language
   mkdir -p "$making"
   for language in de en; do
     cp "$out/archives/train.$language" "$making/train.$language"
@@ -21,10 +23,6 @@ sets() {
     cp "$out/archives/test_2016_flickr.$language" "$making/test.$language"
   done
 }
-sub_words() { joint_bpe "$out/text" "$making" "${MERGES:-8000}" de en; }
-data() { binarise "$out/bpe" "$making" de en --joined-dictionary; }
 
-step "naming the sets" "$out/text" sets
-step "learning and applying BPE" "$out/bpe" sub_words
-step "binarising" "$out/data" data
-summary "$out/bpe" en
+step "naming the sets" "$out/text" name_sets
+pairs_to_data "$out/text" de en joint 8000

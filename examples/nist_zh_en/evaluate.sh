@@ -1,24 +1,27 @@
 #!/usr/bin/env bash
-# Translate the test sets with a checkpoint, or an ensemble, as the paper does, beam 10, and score each: case-insensitive
-# BLEU of tokenised text against four references; for the sets together (DeepAtt's column ALL), and their mean (ABD's
-# Average). DeepAtt: scores normalised by length (the rows LN; for the others add -- --unnormalized); ABD: sums.
+# Translate the test sets with a model or an ensemble, as the paper does (beam 10), and print case-insensitive BLEU on
+# the tokenised text against four references: for each set, for all sets together (DeepAtt's column ALL) and the mean
+# over the sets (ABD's Average). DeepAtt ranks hypotheses by log-probability per token, as in its rows LN;
+# `-- --unnormalized` ranks them by log-probability, as in its other rows and in ABD.
 #
 #   bash examples/nist_zh_en/evaluate.sh deepatt|abd CHECKPOINT[:CHECKPOINT...] [--out FOLDER] [-- more flags ...]
 #
-#   --out  that of prepare.sh (default: runs/nist_zh_en-deepatt and so on)
+#   --out  the folder that prepare.sh wrote (default: runs/nist_zh_en-deepatt and so on)
+#   flags  go to fairseq-generate
 source "$(dirname "$0")/../recipe.sh"
-paper=${words[0]:-} checkpoint=${words[1]:-}
+parse '--out=' "$@"
+[ ${#words[@]} = 2 ] || usage
+paper=${words[0]} checkpoint=${words[1]}
 case $paper in
   deepatt) search=() ;;
   abd) search=(--unnormalized) ;;
-  *) checkpoint='' ;;
+  *) usage ;;
 esac
-[ -n "$checkpoint" ] || fail "usage: evaluate.sh deepatt|abd CHECKPOINT[:CHECKPOINT...] [--out FOLDER] [-- flags ...]"
 out=${out:-$PWD/runs/nist_zh_en-$paper}
 
 translate "$checkpoint" --beam 10 "${search[@]}"
 
-# score FIRST COUNT: BLEU of COUNT sentences from the FIRST on
+# score FIRST COUNT: prints BLEU of COUNT sentences, from number FIRST on.
 score() {
   local i parts=$translations.parts
   mkdir -p "$parts"

@@ -1,27 +1,29 @@
 #!/usr/bin/env bash
-# NIST Chinese to English to binary data, from a copy of your own: the data are the LDC's. 30,000 types a side, other words
-# are UNK.
+# Make binary data of NIST, Chinese to English, from your own copy: the LDC licenses the data. Each side has 30,000
+# types; other words are UNK.
 #
 #   bash examples/nist_zh_en/prepare.sh deepatt|abd --from FOLDER [--out FOLDER]
 #
-#   deepatt  Zhang, Xiong, Su (2018): MT05 for validation; MT02, 03, 04, 06 and 08 as test
-#   abd      Zhang et al. (AAAI 2018): MT02 for validation; MT03, 04, 05 and 06 as test; pairs of at most 50 words
-#   --from   a folder with train.zh and train.en; mt02.zh and its references mt02.en0 to mt02.en3, and so on: a sentence a
-#            line, UTF-8, Chinese cut into words. English is tokenised here, and its letters made small
-#   --out    where everything goes (default: runs/nist_zh_en-deepatt and so on); the data are in its folder `data`
+#   deepatt  Zhang, Xiong, Su (2018): MT05 for validation; MT02, 03, 04, 06 and 08 as test sets
+#   abd      Zhang et al. (AAAI 2018): MT02 for validation; MT03, 04, 05 and 06 as test sets; pairs of at most 50 words
+#   --from   a folder with train.zh and train.en, mt02.zh and its references mt02.en0 to mt02.en3, and so on: a sentence a
+#            line, UTF-8, Chinese segmented into words. The script tokenises and lower-cases English
+#   --out    where everything goes (default: runs/nist_zh_en-deepatt and so on); the binary data go to its folder `data`
 #
 # Finished steps are kept.
 source "$(dirname "$0")/../recipe.sh"
-paper=${words[0]:-}
+parse '--from= --out=' "$@"
+[ ${#words[@]} = 1 ] || usage
+paper=${words[0]}
 case $paper in
   deepatt) valid=mt05 tests=(mt02 mt03 mt04 mt06 mt08) longest=250 ;; # the paper names no limit
   abd) valid=mt02 tests=(mt03 mt04 mt05 mt06) longest=50 ;;
-  *) fail "usage: prepare.sh deepatt|abd --from FOLDER [--out FOLDER]" ;;
+  *) usage ;;
 esac
-[ -d "$from" ] || fail "the data are the LDC's: name the folder of your copy by --from; see the head of $0"
+[ -d "$from" ] || fail "the data are the LDC's: name the folder of your copy by --from; --help lists its files"
 out=${out:-$PWD/runs/nist_zh_en-$paper}
-mkdir -p "$out"
 
+mkdir -p "$out"
 ln -sfn "$from" "$out/archives"
 text() {
   extract train zh en . train.{zh,en}
@@ -37,11 +39,11 @@ text() {
   cp "$making/reference0.zh" "$making/test.zh"
   cp "$making/reference0.en" "$making/test.en"
   for set in "${tests[@]}"; do
-    echo "$set $(awk 'END { print NR }' "$from/$set.zh")" # the last line may have no end
+    echo "$set $(awk 'END { print NR }' "$from/$set.zh")" # the last line may lack a newline, which wc would not count
   done > "$making/sets" # for evaluate.sh
 }
 tokens() {
-  tokenise "$out/text" "$making" en
+  tokenise "$out/text" en
   local file
   for file in "$making"/*.en; do
     tr A-Z a-z < "$file" > "$file.small"
@@ -49,11 +51,9 @@ tokens() {
   done
   cp "$out/text"/*.zh "$making"
 }
-pairs() { clean "$out/tokens" "$making" zh en --longest "$longest"; }
-data() { binarise "$out/clean" "$making" zh en --nwordssrc 30000 --nwordstgt 30000; }
 
 step "reading the sentences" "$out/text" text
 step "tokenising" "$out/tokens" tokens
-step "choosing pairs" "$out/clean" pairs
-step "binarising" "$out/data" data
+step "choosing pairs" "$out/clean" clean "$out/tokens" zh en --longest "$longest"
+step "binarising" "$out/data" binarise "$out/clean" zh en --nwordssrc 30000 --nwordstgt 30000
 summary "$out/clean" zh en

@@ -1,26 +1,30 @@
-"""Writes the demo corpus: German-English sentence pairs with gold word alignments, made by a small grammar.
+"""Write the demo corpus: German-English sentence pairs with gold word alignments, made by a small grammar.
 
-    python examples/quickstart/corpus.py --out DIR
+    python examples/quickstart/corpus.py --out FOLDER [--seed N] [--train N] [--valid N] [--test N]
 
-writes train, valid and test in DIR, each as three files with a sentence a line: ``.de``, ``.en`` and
-``.align``, which holds the links "i-j" between German word i and English word j, counted from 0. The same
-seed gives the same files.
+writes train, valid and test to FOLDER, each as three files with one sentence a line: ``.de``, ``.en`` and ``.align``.
+The last holds the links "i-j" between German word i and English word j, counted from 0. The same seed gives the same
+files.
 """
 
 import argparse
 import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from grammar.dice import Dice
-from grammar.sentences import draw_sentence
+from grammar.sentences import Sentence, draw_sentence
 
 MOST = 1_000_000
+SPLITS = ("train", "valid", "test")
+Corpus = dict[str, list[Sentence]]
 
 
-def main(arguments=None):
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argument_parser()
     options = parser.parse_args(arguments)
-    sizes = {split: getattr(options, split) for split in ("test", "valid", "train")}
+    # The test set comes first, so that it does not depend on the other sizes.
+    sizes = {"test": options.test, "valid": options.valid, "train": options.train}
     if sum(sizes.values()) > MOST:
         parser.error(f"--train, --valid and --test add up to more than {MOST} sentences; ask for fewer")
     if options.out.exists() and not options.out.is_dir():
@@ -33,35 +37,39 @@ def main(arguments=None):
     print(summary(corpus, options.out))
 
 
-def argument_parser():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the files; made if need be")
-    parser.add_argument("--seed", type=count, default=1, help="another seed, another corpus (default: %(default)s)")
-    for split, size in (("train", 20000), ("valid", 500), ("test", 500)):
-        parser.add_argument(f"--{split}", type=count, default=size, help="number of sentences (default: %(default)s)")
+def argument_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="created if it does not exist")
+    parser.add_argument(
+        "--seed", type=count, default=1, metavar="N", help="another seed gives another corpus (default: 1)"
+    )
+    for split, size in zip(SPLITS, (20000, 500, 500), strict=True):
+        parser.add_argument(
+            f"--{split}", type=count, default=size, metavar="N", help="number of sentences (default: %(default)s)"
+        )
     return parser
 
 
-def count(text):
-    """A whole number from 0."""
+def count(text: str) -> int:
+    """A whole number from 0. Raises argparse.ArgumentTypeError for anything else."""
     if not text.isascii() or not text.isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0")
     return int(text)
 
 
-def make_corpus(seed, sizes):
-    """Split -> sentences, in the order of ``sizes``. No German or English sentence comes up twice.
+def make_corpus(seed: int, sizes: dict[str, int]) -> Corpus:
+    """The sentences of each split, drawn in the order of ``sizes``. No German and no English sentence occurs twice.
 
-    The split that comes first does not depend on the size of the others: a test set that is made first stays
-    the same when the training set grows.
+    A split does not depend on the sizes of those after it: the test set, if it is made first, stays the same when the
+    training set grows.
     """
     dice = Dice(seed)
-    seen = set()
+    seen: set[tuple[str, str]] = set()
     return {split: [draw_new_sentence(dice, seen) for _ in range(size)] for split, size in sizes.items()}
 
 
-def draw_new_sentence(dice, seen):
-    """A sentence whose two sides are not in ``seen``, where they are then put."""
+def draw_new_sentence(dice: Dice, seen: set[tuple[str, str]]) -> Sentence:
+    """A sentence pair of which neither side is in ``seen``; adds both."""
     while True:
         sentence = draw_sentence(dice)
         sides = {("de", sentence.german), ("en", sentence.english)}
@@ -70,16 +78,16 @@ def draw_new_sentence(dice, seen):
             return sentence
 
 
-def write_corpus(corpus, folder):
+def write_corpus(corpus: Corpus, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for split, sentences in corpus.items():
-        write_lines(folder / f"{split}.de", [sentence.german for sentence in sentences])
-        write_lines(folder / f"{split}.en", [sentence.english for sentence in sentences])
-        write_lines(folder / f"{split}.align", [sentence.alignment for sentence in sentences])
+        write_lines(folder / f"{split}.de", (sentence.german for sentence in sentences))
+        write_lines(folder / f"{split}.en", (sentence.english for sentence in sentences))
+        write_lines(folder / f"{split}.align", (sentence.alignment for sentence in sentences))
 
 
-def write_lines(path, lines):
-    """Writes under another name first, so that a file with the right name is always complete."""
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Writes to a temporary name first, so that the file is complete if it exists."""
     unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         with open(unfinished, "w", encoding="utf-8", newline="\n") as file:
@@ -89,16 +97,18 @@ def write_lines(path, lines):
         unfinished.unlink(missing_ok=True)
 
 
-def summary(corpus, folder):
+def summary(corpus: Corpus, folder: Path) -> str:
     sentences = [sentence for split in corpus.values() for sentence in split]
-    sides = []
-    for language, side in (("German", "german"), ("English", "english")):
-        lines = [getattr(sentence, side).split() for sentence in sentences]
-        words = {word for line in lines for word in line}
-        mean = sum(map(len, lines)) / max(1, len(lines))
-        sides.append(f"{language} {mean:.1f} words a sentence, {len(words)} different ones")
-    sizes = ", ".join(f"{split} {len(corpus[split])}" for split in ("train", "valid", "test"))
-    return f"{folder}: {sizes} sentences; {'; '.join(sides)}"
+    sizes = ", ".join(f"{split} {len(corpus[split])}" for split in SPLITS)
+    german = describe("German", [sentence.german.split() for sentence in sentences])
+    english = describe("English", [sentence.english.split() for sentence in sentences])
+    return f"{folder}: {sizes} sentences; {german}; {english}"
+
+
+def describe(language: str, lines: list[list[str]]) -> str:
+    words = {word for line in lines for word in line}
+    mean = sum(map(len, lines)) / max(1, len(lines))
+    return f"{language} {mean:.1f} words a sentence, {len(words)} different ones"
 
 
 if __name__ == "__main__":

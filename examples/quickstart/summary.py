@@ -1,33 +1,44 @@
-"""The end of the quickstart: scores, samples, files and the commands of each step.
+"""Print the end of the quickstart: scores, some translations, the files, and the commands of each step.
 
     python examples/quickstart/summary.py TEXT MODEL COMMANDS
 
-TEXT is the folder of the corpus, MODEL that of the checkpoint and translations, COMMANDS a file of shell commands.
+TEXT is the folder of the corpus, MODEL the folder of the checkpoint and the translations, COMMANDS a file with one
+shell command a line, in the output folder of the quickstart.
 """
 
+import argparse
 import json
-import sys
 from pathlib import Path
+from typing import NamedTuple
+
+
+class Sample(NamedTuple):
+    source: str
+    reference: str
+    translation: str
 
 
 def lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()
 
 
-def samples(text: Path, model: Path, number: int) -> list[tuple[str, str, str]]:
-    """(source, reference, translation), evenly spread over the test set."""
-    rows = list(zip(lines(text / "test.de"), lines(text / "test.en"), lines(model / "test.en"), strict=True))
+def samples(text: Path, model: Path, number: int) -> list[Sample]:
+    """Some translations, evenly spread over the test set."""
+    sides = (lines(path) for path in (text / "test.de", text / "test.en", model / "test.en"))
+    rows = [Sample(*row) for row in zip(*sides, strict=True)]
     return rows[:: len(rows) // number][:number]
 
 
-def main(text: Path, model: Path, commands: Path) -> None:
+def print_summary(text: Path, model: Path, commands: Path) -> None:
     print("\nScores of the test set")
     for score in json.loads((model / "score.json").read_text()):
         print(f"  {score['name']} = {score['score']}   ({score['signature']})")
 
     print("\nFive of the translations")
-    for source, reference, translation in samples(text, model, 5):
-        print(f"  German       {source}\n  reference    {reference}\n  translation  {translation}\n")
+    for sample in samples(text, model, 5):
+        print(f"  German       {sample.source}")
+        print(f"  reference    {sample.reference}")
+        print(f"  translation  {sample.translation}\n")
 
     print("Files")
     for what, path in (
@@ -50,5 +61,13 @@ def main(text: Path, model: Path, commands: Path) -> None:
     )
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in ("text", "model", "commands"):
+        parser.add_argument(name, type=Path, metavar=name.upper())
+    args = parser.parse_args()
+    print_summary(args.text, args.model, args.commands)
+
+
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:]))
+    main()

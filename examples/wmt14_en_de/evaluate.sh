@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
-# Translate newstest2014 with a checkpoint, or an ensemble, as the paper does, and score it: case-sensitive BLEU of tokenised
-# text. LWC: beam 4, length penalty 0.6; DeepAtt: beam 10, sums of log-probabilities.
+# Translate newstest2014 with a model or an ensemble, as the paper does, and compute case-sensitive BLEU on the
+# tokenised text. LWC uses beam 4 and length penalty 0.6; DeepAtt uses beam 10 and ranks hypotheses by log-probability.
 #
 #   bash examples/wmt14_en_de/evaluate.sh lwc|deepatt CHECKPOINT[:CHECKPOINT...] [--out FOLDER] [-- more flags ...]
 #
-#   --out  that of prepare.sh (default: runs/wmt14_en_de-lwc and so on)
+#   --out  the folder that prepare.sh wrote (default: runs/wmt14_en_de-lwc and so on)
+#   flags  go to fairseq-generate
 source "$(dirname "$0")/../recipe.sh"
-paper=${words[0]:-} checkpoint=${words[1]:-}
+parse '--out=' "$@"
+[ ${#words[@]} = 2 ] || usage
+paper=${words[0]} checkpoint=${words[1]}
 case $paper in
   lwc) search=(--beam 4 --lenpen 0.6 --gnmt-length-penalty) ;;
   deepatt) search=(--beam 10 --unnormalized) ;;
-  *) checkpoint='' ;;
+  *) usage ;;
 esac
-[ -n "$checkpoint" ] || fail "usage: evaluate.sh lwc|deepatt CHECKPOINT[:CHECKPOINT...] [--out FOLDER] [-- flags ...]"
 out=${out:-$PWD/runs/wmt14_en_de-$paper}
 
 translate "$checkpoint" "${search[@]}" --post-process subword_nmt

@@ -1,20 +1,24 @@
 #!/usr/bin/env bash
-# Train the models of a paper's table on the data of prepare.sh, translate newstest2014 and score it; started again, it
-# resumes.
+# Train the models of a paper's table on the data of prepare.sh, translate newstest2014 and score it. The same command
+# resumes an interrupted run.
 #
 #   bash examples/wmt14_en_de/train.sh lwc|deepatt [--out FOLDER] [-- more flags of `lwc-fairseq table` ...]
 #
 #   lwc      He et al. (2018), Table 2
-#   deepatt  Zhang, Xiong, Su (2018), Table 6; with its ensemble of four
-#   --out    that of prepare.sh (default: runs/wmt14_en_de-lwc and so on); models and the table go to its folder `table`
+#   deepatt  Zhang, Xiong, Su (2018), Table 6, with its ensemble of four models
+#   --out    the folder that prepare.sh wrote (default: runs/wmt14_en_de-lwc and so on); models and the table go to its
+#            folder `table`
 #
-# As --rows lwc_base for that alone, --train="--fp16" for half precision, --dry-run to see the commands.
+# Useful flags: --rows lwc_base (only this row), --train="--fp16" (half precision), --dry-run (print the commands).
 source "$(dirname "$0")/../recipe.sh"
-paper=${words[0]:-}
+parse '--out=' "$@"
+[ ${#words[@]} = 1 ] || usage
+paper=${words[0]}
 case $paper in
   lwc) table=lwc_table2_en_de ;;
   deepatt) table=deepatt_table6 ;;
-  *) fail "usage: train.sh lwc|deepatt [--out FOLDER] [-- flags ...]" ;;
+  *) usage ;;
 esac
 out=${out:-$PWD/runs/wmt14_en_de-$paper}
+
 train_table "$root/examples/tables/$table.yaml"

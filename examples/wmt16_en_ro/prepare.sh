@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# WMT16 English to Romanian, from the archives to binary data, after Sennrich et al. (WMT 2016): parallel data of Europarl
-# and SETIMES with back-translated news, punctuation normalised, tokenised, truecased, joint BPE.
+# Make binary data of WMT16, English to Romanian, after Sennrich et al. (WMT 2016): Europarl, SETIMES and
+# back-translated news; punctuation is normalised, the text tokenised and truecased, and BPE is joint.
 #
 #   bash examples/wmt16_en_ro/prepare.sh [--from FOLDER|URL] [--out FOLDER]
 #
-#   --from  a folder with the archives, or a mirror (default: their official places; examples/sources.yaml)
-#   --out   where everything goes (default: runs/wmt16_en_ro); the data are in its folder `data`
+#   --from  a folder with the archives, or a mirror (default: the addresses in examples/sources.yaml)
+#   --out   where everything goes (default: runs/wmt16_en_ro); the binary data go to its folder `data`
 #
-# MERGES is the number of joint BPE merges (default: 36000, as many as the paper has types). Finished steps are kept.
+# The environment variable MERGES is the number of BPE merges (default: 36000, the number of types in the paper).
+# Finished steps are kept.
 source "$(dirname "$0")/../recipe.sh"
-[ ${#words[@]} = 0 ] || fail "usage: prepare.sh [--from FOLDER|URL] [--out FOLDER]"
+parse '--from= --out=' "$@"
+[ ${#words[@]} = 0 ] || usage
 out=${out:-$PWD/runs/wmt16_en_ro}
-mkdir -p "$out"
 
 archives 12 europarl-v8.tgz setimes-en-ro.zip corpus.bt.en-ro.{en,ro}.gz wmt16-dev.tgz wmt16-test.tgz
 text() {
@@ -20,8 +21,8 @@ text() {
   extract valid en ro wmt16-dev.tgz newsdev2016-enro-{src.en,ref.ro}.sgm
   extract test en ro wmt16-test.tgz newstest2016-enro-{src.en,ref.ro}.sgm
 }
-# Romanian is written with a comma below s and t, and in older files with a cedilla
-normalised() {
+# Older files write Romanian s and t with a cedilla instead of a comma below.
+normalise() {
   mkdir -p "$making"
   local language set
   for language in en ro; do
@@ -32,11 +33,8 @@ normalised() {
     done
   done
 }
-tokeniser=(--aggressive-dash-splits)
-tokens() { tokenise "$out/normalised" "$making" en ro; }
-pairs() { clean "$out/tokens" "$making" en ro --longest 80; }
-# learnt from the parallel text, which comes first: learning from all pairs takes four times the memory
-truecased() {
+# The model is learnt from the parallel text, which comes first: learning it from all pairs takes four times the memory.
+truecase() {
   mkdir -p "$making"
   local language set
   for language in en ro; do
@@ -46,14 +44,11 @@ truecased() {
     done
   done
 }
-sub_words() { joint_bpe "$out/truecased" "$making" "${MERGES:-36000}" en ro; }
-data() { binarise "$out/bpe" "$making" en ro --joined-dictionary; }
 
 step "extracting the sentences" "$out/text" text
-step "normalising" "$out/normalised" normalised
-step "tokenising" "$out/tokens" tokens
-step "choosing pairs" "$out/clean" pairs
-step "truecasing" "$out/truecased" truecased
-step "learning and applying BPE" "$out/bpe" sub_words
-step "binarising" "$out/data" data
-summary "$out/bpe" ro
+step "normalising" "$out/normalised" normalise
+tokeniser=(--aggressive-dash-splits)
+step "tokenising" "$out/tokens" tokenise "$out/normalised" en ro
+step "choosing pairs" "$out/clean" clean "$out/tokens" en ro --longest 80
+step "truecasing" "$out/truecased" truecase
+pairs_to_data "$out/truecased" en ro joint 36000

@@ -1,68 +1,72 @@
 """Circumstances: why somebody does something, or does it all the same.
 
-A scene names them (see repertoire.py). Most are states of its subject, who is then "er", "sie" or "wir";
-those written "object:ill" are states of its object, and the weather is nobody's.
+A frame names them as motives. Most are states of its subject, who is then "er", "sie" or "wir"; some are states of its
+object; the weather is nobody's.
 """
 
 from dataclasses import dataclass
 
 from . import people as who
 from . import things as what
-from .complements import sayings
-from .scenes import Scene, scene
-from .verbs import MUST, Mood
+from .complements import expressions
+from .frames import Frame, frame
+from .moods import MUST, Mood
+from .noun_classes import ParticipantClass
 
 
 @dataclass(frozen=True)
 class Circumstance:
-    """``same`` is true for a state of the person that the main clause is about."""
+    """The frame of a subordinate clause.
 
-    scene: Scene
-    same: bool = True
+    Args:
+        of_participant: whether its subject is a participant of the main clause.
+        mood: its mood where that is not the present.
+        negation: the probability of a negation.
+    """
+
+    frame: Frame
+    of_participant: bool = True
     mood: Mood | None = None
     negation: float = 0.0
 
 
-def state(text, verb="sein"):
-    """How somebody is, one circumstance for each saying."""
-    return tuple(Circumstance(scene(verb, who.EVERYBODY, also=saying)) for saying in sayings(text))
+def states(text: str, verb: str = "sein") -> tuple[Circumstance, ...]:
+    """How somebody is, a circumstance for each expression."""
+    return tuple(Circumstance(frame(verb, who.EVERYBODY, also=state)) for state in expressions(text))
 
 
-def surroundings(text, subject=who.NOBODY):
+def surroundings(text: str, subject: ParticipantClass = who.NOBODY) -> tuple[Circumstance, ...]:
     """How the world is: "es ist kalt"."""
-    return tuple(Circumstance(scene("sein", subject, also=saying), same=False) for saying in sayings(text))
+    frames = [frame("sein", subject, also=state) for state in expressions(text)]
+    return tuple(Circumstance(each, of_participant=False) for each in frames)
 
 
-def event(verb, subject=who.NOBODY):
-    return Circumstance(scene(verb, subject), same=False)
+def event(verb: str, subject: ParticipantClass = who.NOBODY) -> Circumstance:
+    return Circumstance(frame(verb, subject), of_participant=False)
 
 
-HAS_TIME = scene("haben", who.EVERYBODY, what.TIME)
-NICE_DAY = (event("scheinen", what.SUN), *surroundings("schön/nice", what.WEATHER))
-BAD_DAY = (event("regnen"), *surroundings("schlecht/bad", what.WEATHER))
-# Those that make somebody have to do something (or, behind "although", not want to).
-PRESSING = (
-    *("tired", "ill", "hungry", "busy", "test", "work", "guests"),
-    *("empty", "late", "dark", "cold", "rainy", "warm"),
-)
+HAS_TIME = frame("haben", who.EVERYBODY, what.TIME)
+SUN_SHINES = event("scheinen", what.SUN)
 CIRCUMSTANCES = {
-    "tired": state("müde/tired"),
-    "ill": state("krank/ill"),
-    "happy": state("glücklich/happy"),
-    "nice": state("nett/nice freundlich/friendly"),
-    "clever": state("klug/clever"),
-    "hungry": state("hungrig/hungry") + state("Hunger/hungry", "haben (be)"),
-    "thirsty": state("durstig/thirsty") + state("Durst/thirsty", "haben (be)"),
+    "tired": states("müde/tired"),
+    "ill": states("krank/ill"),
+    "happy": states("glücklich/happy"),
+    "nice": states("nett/nice freundlich/friendly"),
+    "clever": states("klug/clever"),
+    "hungry": states("hungrig/hungry") + states("Hunger/hungry", "haben (be)"),
+    "thirsty": states("durstig/thirsty") + states("Durst/thirsty", "haben (be)"),
     "free": (Circumstance(HAS_TIME),),
     "busy": (Circumstance(HAS_TIME, negation=1.0),),
-    "test": (Circumstance(scene("haben", who.EVERYBODY, what.TEST)),),
-    "work": (Circumstance(scene("arbeiten", who.GROWN_UPS), mood=MUST),),
+    "test": (Circumstance(frame("haben", who.EVERYBODY, what.TEST)),),
+    "work": (Circumstance(frame("arbeiten", who.GROWN_UPS), mood=MUST),),
     "guests": (event("kommen", what.VISITORS),),
     "empty": surroundings("leer/empty", what.FRIDGE),
     "late": surroundings("spät/late"),
     "dark": surroundings("dunkel/dark"),
-    "warm": surroundings("warm/warm") + NICE_DAY[:1],
-    "cold": surroundings("kalt/cold") + (event("schneien"),),
-    "sunny": NICE_DAY,
-    "rainy": BAD_DAY,
+    "warm": (*surroundings("warm/warm"), SUN_SHINES),
+    "cold": (*surroundings("kalt/cold"), event("schneien")),
+    "sunny": (SUN_SHINES, *surroundings("schön/nice", what.WEATHER)),
+    "rainy": (event("regnen"), *surroundings("schlecht/bad", what.WEATHER)),
 }
+PRESSING = "tired ill hungry busy test work guests empty late dark cold rainy warm".split()
+"""States of the subject or the world that make somebody have to do something, or, behind "obwohl", not want to."""

@@ -1,82 +1,71 @@
 """A clause: what is said, before any language puts it in order."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 
-from . import english_order, german_order
-from .noun_phrases import NounPhrase, PronounPhrase, QuestionWord
-from .phrases import Phrase, new_concept
-from .scenes import Scene
-from .verbs import Mood
+from .frames import Frame
+from .moods import Mood
+from .noun_phrases import Participant
+from .phrases import NOTHING, Phrase
+from .slots import Slot
 
-STATEMENT, QUESTION, SUBORDINATE = "statement", "question", "subordinate"
-CASES = {"subject": "nom", "dative": "dat", "accusative": "acc"}
-NOTHING = Phrase()
-Participant = NounPhrase | PronounPhrase | QuestionWord
+
+class Negation(StrEnum):
+    NONE = ""
+    NICHT = "nicht"
+    KEIN = "kein"
+    """The determiner of the accusative."""
 
 
 @dataclass(frozen=True)
 class Clause:
-    """A scene with its roles filled.
+    """A frame with its slots filled.
 
-    ``negation`` is "", "nicht" or "kein", which is then the determiner of the accusative. ``openers`` are the
-    adverbials that can open a statement.
+    Args:
+        openers: the adverbials that can be the first phrase of a statement.
     """
 
-    scene: Scene
+    frame: Frame
     mood: Mood
-    subject: Participant
-    dative: Participant | None = None
-    accusative: Participant | None = None
-    complement: Phrase = NOTHING
-    place: Phrase = NOTHING
-    time: Phrase = NOTHING
-    clock: Phrase = NOTHING
-    frequency: Phrase = NOTHING
-    reason: Phrase = NOTHING
-    negation: str = ""
-    openers: tuple = ()
+    participants: Mapping[Slot, Participant]
+    adjuncts: Mapping[Slot, Phrase] = field(default_factory=dict)
+    negation: Negation = Negation.NONE
+    openers: tuple[Slot, ...] = ()
 
     @property
-    def parties(self):
-        return [party for party in (self.subject, self.dative, self.accusative) if party]
+    def subject(self) -> Participant:
+        return self.participants[Slot.SUBJECT]
 
     @property
-    def agent(self):
-        """The slot of the English subject: what pleases the child in German, the child likes in English."""
-        return "dative" if self.scene.experiencer else "subject"
+    def dative(self) -> Participant | None:
+        return self.participants.get(Slot.DATIVE)
 
     @property
-    def patient(self):
-        return "subject" if self.scene.experiencer else "accusative"
+    def accusative(self) -> Participant | None:
+        return self.participants.get(Slot.ACCUSATIVE)
 
+    @property
+    def agent(self) -> Slot:
+        """The slot of the English subject. What pleases the child in German, the child likes in English."""
+        return Slot.DATIVE if self.frame.experiencer else Slot.SUBJECT
 
-class Wording:
-    """A clause with every slot put into words, once for both languages, and the concepts of its verb.
+    @property
+    def patient(self) -> Slot:
+        """The slot of the English direct object."""
+        return Slot.SUBJECT if self.frame.experiencer else Slot.ACCUSATIVE
 
-    The verb has two concepts: the finite verb (hat, does) and the lexical verb (gekauft, buy); one word may
-    express both (kauft, buys, bought).
-    """
+    def adjunct(self, slot: Slot) -> Phrase:
+        return self.adjuncts.get(slot, NOTHING)
 
-    def __init__(self, clause):
-        self.clause = clause
-        self.finite, self.lexical, self.denial, self.liking = (new_concept() for _ in range(4))
-        self.slots = {
-            slot: getattr(clause, slot) for slot in ("complement", "place", "time", "clock", "frequency", "reason")
-        }
-        for slot, case in CASES.items():
-            filler = getattr(clause, slot)
-            english_case = "nom" if slot == clause.agent else ""
-            self.slots[slot] = filler.phrase(case, english_case, self.denial) if filler else NOTHING
+    def with_participant(self, slot: Slot, participant: Participant) -> "Clause":
+        return replace(self, participants={**self.participants, slot: participant})
 
+    def with_adjunct(self, slot: Slot, phrase: Phrase, can_open: bool = False) -> "Clause":
+        openers = (*self.openers, slot) if can_open else self.openers
+        return replace(self, adjuncts={**self.adjuncts, slot: phrase}, openers=openers)
 
-def render(clause, order=STATEMENT, front="subject", asked=""):
-    """The clause as a phrase.
-
-    ``front`` is the slot that opens a German statement ("" for none). ``asked`` is the slot that holds a
-    question word or a relative pronoun; it comes first in both languages.
-    """
-    wording = Wording(clause)
-    front = asked or (front if order == STATEMENT else "")
-    german = german_order.arrange(wording, front, verb_last=order == SUBORDINATE)
-    inverted = order == QUESTION and asked != clause.agent
-    return Phrase(german, english_order.arrange(wording, front, asked, inverted))
+    def without(self, *slots: Slot) -> "Clause":
+        """The clause without these adjuncts."""
+        adjuncts = {slot: phrase for slot, phrase in self.adjuncts.items() if slot not in slots}
+        return replace(self, adjuncts=adjuncts, openers=tuple(slot for slot in self.openers if slot not in slots))

@@ -1,87 +1,104 @@
-"""What a verb needs besides its objects: where to, with whom, in which state."""
+"""Complements: what a verb demands besides its objects, such as where to, with whom, or in which state."""
 
 from dataclasses import dataclass
 
-from .casts import Cast, NounClass
-from .noun_phrases import same_party
+from .dice import Dice
+from .features import Case
+from .noun_classes import ParticipantClass
+from .noun_phrases import Participant, could_be_same
 from .numerals import number_word
 from .phrases import Phrase, gloss, pair
-from .places import places, prepositional
+from .places import AnyPlace, Preposition, places, preposition, prepositional
 
 
 @dataclass(frozen=True)
-class Saying:
-    """A fixed expression: "Fußball/football"."""
+class FixedExpression:
+    """The same words every time, given as a gloss: "Fußball/football"."""
 
     text: str
 
-    def draw(self, dice, subject):
+    def draw(self, dice: Dice, subject: Participant) -> Phrase:
         return gloss(self.text)
 
 
 @dataclass(frozen=True)
 class Location:
-    """A place to be at; the names are those of ``places``."""
+    """Where somebody is."""
 
-    names: str
+    places: tuple[AnyPlace, ...]
 
-    def draw(self, dice, subject):
-        return dice.pick(places(self.names)).where(dice)
+    def draw(self, dice: Dice, subject: Participant) -> Phrase:
+        return dice.pick(self.places).where(dice)
 
 
 @dataclass(frozen=True)
 class Target:
-    """A place to go to."""
+    """Where somebody goes."""
 
-    names: str
+    places: tuple[AnyPlace, ...]
 
-    def draw(self, dice, subject):
-        return dice.pick(places(self.names)).where_to(dice)
+    def draw(self, dice: Dice, subject: Participant) -> Phrase:
+        return dice.pick(self.places).where_to(dice)
 
 
 @dataclass(frozen=True)
 class Journey:
-    """A means of transport with a target. German names the means first, English the target."""
+    """Where somebody goes, and by what. German names the means first, English the target."""
 
-    names: str
-    means: tuple
+    target: Target
+    means: tuple[str, ...]
 
-    def draw(self, dice, subject):
-        target = Target(self.names).draw(dice, subject)
+    def draw(self, dice: Dice, subject: Participant) -> Phrase:
+        target = self.target.draw(dice, subject)
         means = gloss(dice.pick(self.means))
         return Phrase(means.german + target.german, target.english + means.english)
 
 
 @dataclass(frozen=True)
-class Preposition:
-    """A preposition that the verb governs, as in "auf/for" for warten, with its noun phrase."""
+class PrepositionalObject:
+    """A participant behind a preposition that the verb governs: warten auf, wait for."""
 
-    gloss: str
-    case: str
-    nouns: Cast | NounClass
+    preposition: Preposition
+    case: Case
+    participants: ParticipantClass
 
-    def draw(self, dice, subject):
-        german, english = self.gloss.split("/")
+    def draw(self, dice: Dice, subject: Participant) -> Phrase:
         while True:
-            drawn = self.nouns.draw(dice, subject)
-            if not same_party(drawn, subject):
-                return prepositional(german, english, drawn, self.case)
+            drawn = self.participants.draw(dice, subject)
+            if not could_be_same(drawn, subject):
+                return prepositional(self.preposition, drawn, self.case)
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A number of something: "Jahre/years alt/old"; ``step`` is 100 for round hundreds."""
+    """A number of something, from ``low`` to ``high`` in steps: "Jahre/years alt/old"."""
 
     low: int
     high: int
     text: str
     step: int = 1
 
-    def draw(self, dice, subject):
+    def draw(self, dice: Dice, subject: Participant) -> Phrase:
         number = dice.deal(self, range(self.low, self.high + 1, self.step))
         return pair(*number_word(number)) + gloss(self.text)
 
 
-def sayings(text):
-    """``sayings("müde/tired krank/ill")``: each word is a saying of its own."""
-    return tuple(Saying(entry) for entry in text.split())
+Complement = FixedExpression | Location | Target | Journey | PrepositionalObject | Measure
+
+
+def expressions(text: str) -> tuple[FixedExpression, ...]:
+    """``expressions("müde/tired krank/ill")``: each word is an expression of its own."""
+    return tuple(FixedExpression(entry) for entry in text.split())
+
+
+def location(names: str) -> Location:
+    return Location(places(names))
+
+
+def target(names: str) -> Target:
+    return Target(places(names))
+
+
+def prepositional_object(text: str, case: Case, participants: ParticipantClass) -> PrepositionalObject:
+    """``prepositional_object("auf/for", Case.ACCUSATIVE, people.ANYBODY)``"""
+    return PrepositionalObject(preposition(text), case, participants)

@@ -1,46 +1,51 @@
-"""The only source of chance in the demo corpus."""
+"""The only source of randomness in the demo corpus."""
 
 import random
+from collections.abc import Hashable, Sequence
+from typing import Any, TypeVar
+
+Option = TypeVar("Option")
 
 
 class Dice:
-    """Random choices that come out the same on every Python version.
+    """Random choices that are the same in every version of Python.
 
-    Only ``Random.random()`` is used: the language promises that its sequence for a seed never changes, and
-    promises nothing of the kind for ``choice``, ``shuffle`` and the others.
+    They use ``Random.random()`` alone. Python promises that its sequence for a seed never changes, and promises nothing
+    for ``choice``, ``shuffle`` and the other methods.
     """
 
-    def __init__(self, seed):
+    def __init__(self, seed: int) -> None:
         self._random = random.Random(seed).random
-        self._decks = {}
+        self._decks: dict[Hashable, list[Any]] = {}
 
-    def chance(self, probability):
+    def chance(self, probability: float) -> bool:
         """True with the given probability."""
         return self._random() < probability
 
-    def number(self, low, high):
-        """A whole number from low to high, both included."""
+    def number(self, low: int, high: int) -> int:
+        """An integer from low to high, both included."""
         return low + int(self._random() * (high - low + 1))
 
-    def pick(self, options):
-        """One of a sequence, each as likely as the next."""
+    def pick(self, options: Sequence[Option]) -> Option:
+        """One of the options, all equally likely."""
         return options[self.number(0, len(options) - 1)]
 
-    def deal(self, name, options):
-        """Like ``pick``, but none comes twice before all have come: for words that are rare even so.
-
-        ``name`` stands for the options, which must be the same every time.
-        """
-        deck = self._decks.setdefault(name, [])
-        if not deck:
-            deck.extend(options)
-        return deck.pop(self.number(0, len(deck) - 1))
-
-    def pick_weighted(self, weighted):
-        """One option from a sequence of (weight, option)."""
+    def pick_weighted(self, weighted: Sequence[tuple[float, Option]]) -> Option:
+        """One of the options, each given as (weight, option)."""
         rest = self._random() * sum(weight for weight, _ in weighted)
         for weight, option in weighted:
             rest -= weight
             if rest < 0:
                 return option
         return weighted[-1][1]
+
+    def deal(self, deck: Hashable, options: Sequence[Option]) -> Option:
+        """Like ``pick``, but without replacement: no option comes twice before all have come.
+
+        It makes rare words about equally frequent. ``deck`` names the options, which must be the same in every call.
+        """
+        cards = self._decks.setdefault(deck, [])
+        if not cards:
+            cards.extend(options)
+        card: Option = cards.pop(self.number(0, len(cards) - 1))
+        return card

@@ -1,106 +1,116 @@
-"""English word order: subject, verb, object, place, time; auxiliaries ask and deny."""
+"""English word order: subject, verb, objects, place, time. An auxiliary forms questions and negations."""
 
+from .clauses import Negation
+from .conjugation import EnglishVerb
+from .features import Person
+from .moods import CAN, MoodKind
 from .noun_phrases import PronounPhrase
-from .phrases import tokens
+from .phrases import Concept, Tokens, tokens
+from .slots import Slot
+from .wording import Wording
 
-BE = {
-    "present": {"1s": "am", "3s": "is", "1p": "are", "3p": "are"},
-    "past": {"1s": "was", "3s": "was", "1p": "were", "3p": "were"},
-}
-# Slots that open the English sentence when they open the German one. A place or an object stays where it is.
-OPENERS = ("time", "clock", "frequency")
+OPENERS = (Slot.TIME, Slot.CLOCK, Slot.FREQUENCY)
+"""The slots that open the English sentence if they open the German one. Places and objects stay where they are."""
 
 
-def arrange(wording, front, asked, inverted):
+def arrange_english(wording: Wording, front: Slot | None, asked: Slot | None, inverted: bool) -> Tokens:
     """The tokens of a clause.
 
-    ``front`` is the first slot in German, ``asked`` the slot of a question word or relative pronoun;
-    ``inverted`` puts the auxiliary before the subject.
+    Args:
+        front: the first slot in German.
+        asked: the slot of a question word or relative pronoun, which comes first in English too.
+        inverted: whether the auxiliary precedes the subject.
     """
-    first = asked or (front if front in OPENERS else "")
-    clause, slots = wording.clause, wording.slots
-
-    def slot(name):
-        return () if name == first else slots[name].english
-
+    first = asked or (front if front in OPENERS else None)
+    opening = wording.english(first) if first else ()
+    rest = wording.without(first) if first else wording
     auxiliary, denial, main = verb_group(wording, inverted)
-    agent = slot(clause.agent)
-    start = auxiliary + agent + denial if inverted else agent + auxiliary + denial
-    opening = slots[first].english if first else ()
+    agent = rest.english(wording.clause.agent)
     return (
         opening
-        + start
-        + slot("frequency")
-        + verb_and_objects(wording, main, slot)
-        + slot("complement")
-        + slot("place")
-        + slot("clock")
-        + slot("time")
+        + (auxiliary + agent + denial if inverted else agent + auxiliary + denial)
+        + rest.english(Slot.FREQUENCY)
+        + verb_and_objects(rest, main)
+        + rest.english(Slot.COMPLEMENT)
+        + rest.english(Slot.PLACE)
+        + rest.english(Slot.CLOCK)
+        + rest.english(Slot.TIME)
     )
 
 
-def verb_and_objects(wording, main, slot):
-    """The verb with its objects; some verbs take them in between ("picks him up")."""
-    clause, verb = wording.clause, wording.clause.scene.verb.english
+def verb_and_objects(wording: Wording, main: Tokens) -> Tokens:
+    """The main verb, its tail and its objects: "looks for him", "picks him up", "explains this rule to the child"."""
+    clause, verb = wording.clause, wording.clause.frame.verb.english
     tail, suffix = tokens(verb.tail, wording.lexical), tokens(verb.suffix, wording.lexical)
-    patient = slot(clause.patient)
-    if verb.shifts and isinstance(getattr(clause, clause.patient), PronounPhrase):
+    patient = wording.english(clause.patient)
+    if verb.shifts and isinstance(clause.participants.get(clause.patient), PronounPhrase):
         return main + patient + tail
-    receiver = () if clause.agent == "dative" else slot("dative")
+    receiver = () if clause.agent is Slot.DATIVE else wording.english(Slot.DATIVE)
     if verb.to_dative and receiver:
         return main + tail + patient + tokens("to", wording.lexical) + receiver
     return main + tail + receiver + patient + suffix
 
 
-def verb_group(wording, inverted):
-    """Auxiliary, negation and main verb."""
-    clause = wording.clause
-    auxiliary, main = verb_words(wording, needs_auxiliary=inverted or bool(clause.negation))
-    denial = tokens("not", wording.denial) if clause.negation else ()
-    if denial and not inverted and clause.mood.name == "can":
+def verb_group(wording: Wording, inverted: bool) -> tuple[Tokens, Tokens, Tokens]:
+    """The auxiliary, "not" and the main verb; the first two may be empty."""
+    denied = wording.clause.negation is not Negation.NONE
+    auxiliary, main = verb_words(wording, needs_auxiliary=inverted or denied)
+    if not denied:
+        return auxiliary, (), main
+    if wording.clause.mood is CAN and not inverted:
         return tokens("cannot", wording.finite, wording.denial), (), main
-    return auxiliary, denial, main
+    return auxiliary, tokens("not", wording.denial), main
 
 
-def verb_words(wording, needs_auxiliary):
-    """The auxiliary, if there is one, and the main verb without its tail."""
-    clause, mood, verb = wording.clause, wording.clause.mood, wording.clause.scene.verb.english
-    person = getattr(clause, clause.agent).person
+def verb_words(wording: Wording, needs_auxiliary: bool) -> tuple[Tokens, Tokens]:
+    """The auxiliary, which may be empty, and the main verb without its tail."""
+    clause, mood, verb = wording.clause, wording.clause.mood, wording.clause.frame.verb.english
+    person = clause.participants[clause.agent].person
     finite, lexical = wording.finite, wording.lexical
     if mood.english:
         before = wording.liking if mood.adverb else finite
-        auxiliary, helper = modal_words(mood, person, finite, before, needs_auxiliary)
+        auxiliary, helper = modal_words(mood.english, mood.fixed, person, finite, before, needs_auxiliary)
         return auxiliary, helper + tokens(verb.base, lexical)
-    tense = mood.name
+    past = mood.kind is MoodKind.PAST
     if verb.is_be:
-        return tokens(BE[tense][person], finite, lexical), ()
-    if verb.ongoing and tense == "present":
-        return tokens(BE[tense][person], finite), tokens(verb.ongoing, lexical)
+        return tokens(form_of_be(past, person), finite, lexical), ()
+    if verb.ongoing and not past:
+        return tokens(form_of_be(past, person), finite), tokens(verb.ongoing, lexical)
     if needs_auxiliary:
-        return tokens(form_of_do(tense, person), finite), tokens(verb.base, lexical)
-    return (), tokens(form_of(verb, tense, person), finite, lexical)
+        return tokens(form_of_do(past, person), finite), tokens(verb.base, lexical)
+    return (), tokens(form_of(verb, past, person), finite, lexical)
 
 
-def modal_words(mood, person, finite, concept, needs_auxiliary):
-    """can and will; "is allowed to"; "has to", "wants to" and "likes to", which need "does"."""
-    modal = mood.english
-    tail = tokens(modal.tail, concept)
-    if mood.fixed:
-        return tokens(modal.base, concept), ()
-    if modal.is_be:
-        return tokens(BE["present"][person], concept), tail
+def modal_words(
+    verb: EnglishVerb, fixed: bool, person: Person, finite: Concept, concept: Concept, needs_auxiliary: bool
+) -> tuple[Tokens, Tokens]:
+    """A modal verb: can and will; "is allowed to"; "has to", "wants to" and "likes to", which need "does".
+
+    ``concept`` is what the modal verb expresses: the finite verb, or "gern".
+    """
+    tail = tokens(verb.tail, concept)
+    if fixed:
+        return tokens(verb.base, concept), ()
+    if verb.is_be:
+        return tokens(form_of_be(False, person), concept), tail
     if needs_auxiliary:
-        return tokens(form_of_do("present", person), finite), tokens(modal.base, concept) + tail
-    return (), tokens(form_of(modal, "present", person), concept) + tail
+        return tokens(form_of_do(False, person), finite), tokens(verb.base, concept) + tail
+    return (), tokens(form_of(verb, False, person), concept) + tail
 
 
-def form_of_do(tense, person):
-    if tense == "past":
+def form_of_be(past: bool, person: Person) -> str:
+    if past:
+        return "was" if person.is_singular else "were"
+    return {Person.FIRST_SINGULAR: "am", Person.THIRD_SINGULAR: "is"}.get(person, "are")
+
+
+def form_of_do(past: bool, person: Person) -> str:
+    if past:
         return "did"
-    return "does" if person == "3s" else "do"
+    return "does" if person is Person.THIRD_SINGULAR else "do"
 
 
-def form_of(verb, tense, person):
-    if tense == "past":
+def form_of(verb: EnglishVerb, past: bool, person: Person) -> str:
+    if past:
         return verb.past
-    return verb.third if person == "3s" else verb.base
+    return verb.third if person is Person.THIRD_SINGULAR else verb.base

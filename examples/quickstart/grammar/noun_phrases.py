@@ -1,123 +1,135 @@
-"""Noun phrases, pronouns and question words: all that can be a subject or an object, ready for any case."""
+"""Participants: what can be the subject or an object of a clause, ready for any case.
+
+A participant is a noun phrase, a personal pronoun, or a question word.
+"""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from .declension import NO, Adjective, Determiner, Noun, Pronoun
-from .phrases import Phrase, new_concept, pair, tokens
-
-FIRST_PERSONS = ("1s", "1p")
+from .features import Case, Gender, Number, Person
+from .numerals import NumberWord
+from .phrases import NOTHING, Concept, Phrase, new_concept, pair, tokens
 
 
 @dataclass(frozen=True)
 class NounPhrase:
-    """A noun with what stands before it, and a relative clause; ``count`` is a pair of number words."""
+    """A noun with a determiner, and maybe a number word, an adjective and a relative clause."""
 
     noun: Noun
-    number: str
+    number: Number
     determiner: Determiner
     adjective: Adjective | None = None
-    count: tuple = ()
-    relative: Phrase = Phrase()  # noqa: RUF009  (a Phrase never changes)
+    count: NumberWord | None = None
+    relative: Phrase = NOTHING
 
     @property
-    def person(self):
-        return "3" + self.number
+    def person(self) -> Person:
+        return Person.THIRD_SINGULAR if self.number is Number.SINGULAR else Person.THIRD_PLURAL
 
     @property
-    def definite(self):
+    def gender(self) -> Gender | None:
+        return self.noun.gender
+
+    @property
+    def human(self) -> bool:
+        return self.noun.human
+
+    @property
+    def definite(self) -> bool:
         return self.determiner.definite
 
-    def phrase(self, case, english_case="", negation=None):
-        """The words in a German case. ``negation`` is the concept that "kein" shares with "not".
+    def phrase(self, case: Case, denial: Concept, english_subject: bool = False) -> Phrase:
+        """The words in a German case.
 
-        ``english_case`` is "nom" for the subject of the English clause, which matters to pronouns only.
+        Args:
+            denial: the concept of "not", which "kein" expresses.
+            english_subject: whether it is the subject of the English clause, which changes pronouns only.
         """
-        before = self._determiner(case, negation) + self._count() + self._adjective(case)
-        return before + self._noun(case) + self.relative
+        return (
+            self._determiner(case, denial)
+            + (pair(*self.count) if self.count else NOTHING)
+            + self._adjective(case)
+            + pair(self.noun.german(case, self.number), self.noun.in_english(self.number))
+            + self.relative
+        )
 
-    def shows_case(self, case):
-        """Whether the German words tell this case apart: subject from object, or object from subject."""
-        other = "acc" if case == "nom" else "nom"
-        forms = [[token.text for token in self.phrase(which).german] for which in (case, other)]
-        return forms[0] != forms[1]
+    def shows_case(self, case: Case) -> bool:
+        """Whether the German words tell the case apart: a subject from an object, or an object from a subject."""
+        other = Case.ACCUSATIVE if case is Case.NOMINATIVE else Case.NOMINATIVE
+        return self._german(case) != self._german(other)
 
-    def _determiner(self, case, negation):
-        german = self.determiner.german(case, self.noun.column(self.number))
+    def _german(self, case: Case) -> list[str]:
+        return [token.text for token in self.phrase(case, new_concept()).german]
+
+    def _determiner(self, case: Case, denial: Concept) -> Phrase:
+        german = self.determiner.german(case, self.noun.gender_in(self.number))
         if not german:
-            return Phrase()
+            return NOTHING
         english = self.determiner.in_english(self.number)
         if self.determiner is NO and self.noun.is_mass:
             english = "any"
         following = self.adjective.english if self.adjective else self.noun.in_english(self.number)
         if english == "a" and following[0] in "aeiou":
             english = "an"
-        concept = negation if self.determiner is NO else new_concept()
+        concept = denial if self.determiner is NO else new_concept()
         return Phrase(tokens(german, concept), tokens(english, concept))
 
-    def _count(self):
-        return pair(*self.count) if self.count else Phrase()
-
-    def _adjective(self, case):
+    def _adjective(self, case: Case) -> Phrase:
         if self.adjective is None:
-            return Phrase()
-        ending = self.determiner.adjectives[case][self.noun.column(self.number)]
+            return NOTHING
+        ending = self.determiner.adjectives[case][self.noun.gender_in(self.number)]
         return pair(self.adjective.stem + ending, self.adjective.english)
-
-    def _noun(self, case):
-        return pair(self.noun.german(case, self.number), self.noun.in_english(self.number))
 
 
 @dataclass(frozen=True)
 class PronounPhrase:
-    """A personal pronoun in the place of a noun phrase."""
+    """A personal pronoun."""
 
     pronoun: Pronoun
-    definite: bool = True
+    human: ClassVar[bool] = True
+    definite: ClassVar[bool] = True
 
     @property
-    def person(self):
+    def person(self) -> Person:
         return self.pronoun.person
 
-    def phrase(self, case, english_case="", negation=None):
-        english = self.pronoun.english if english_case == "nom" else self.pronoun.english_object
-        return pair(self.pronoun.forms[case], english)
+    @property
+    def gender(self) -> Gender | None:
+        return self.pronoun.gender
 
-    def shows_case(self, case):
-        return self.pronoun.forms["nom"] != self.pronoun.forms["acc"]
+    def phrase(self, case: Case, denial: Concept, english_subject: bool = False) -> Phrase:
+        return pair(self.pronoun.forms[case], self.pronoun.english if english_subject else self.pronoun.english_object)
+
+    def shows_case(self, case: Case) -> bool:
+        return self.pronoun.forms[Case.NOMINATIVE] != self.pronoun.forms[Case.ACCUSATIVE]
 
 
 @dataclass(frozen=True)
 class QuestionWord:
-    """wer, was, wen, wem, or a relative pronoun, in the place of a noun phrase."""
+    """wer, was, wen or wem, or a relative pronoun."""
 
     german: str
     english: str
-    person: str = "3s"
-    definite: bool = True
+    person: Person = Person.THIRD_SINGULAR
+    gender: ClassVar[Gender | None] = None
+    human: ClassVar[bool] = True
+    definite: ClassVar[bool] = True
 
-    def phrase(self, case, english_case="", negation=None):
+    def phrase(self, case: Case, denial: Concept, english_subject: bool = False) -> Phrase:
         return pair(self.german, self.english)
 
-    def shows_case(self, case):
+    def shows_case(self, case: Case) -> bool:
         return True
 
 
-def is_human(phrase):
-    return not isinstance(phrase, NounPhrase) or phrase.noun.human
+Participant = NounPhrase | PronounPhrase | QuestionWord
 
 
-def gender_of(phrase):
-    """The gender by which a pronoun refers to a noun phrase or pronoun; "" for a question word."""
-    if isinstance(phrase, NounPhrase):
-        return phrase.noun.gender
-    return phrase.pronoun.gender if isinstance(phrase, PronounPhrase) else ""
-
-
-def same_party(one, other):
-    """Whether two phrases could mean the same person, or would sound like it."""
+def could_be_same(one: Participant, other: Participant) -> bool:
+    """Whether two participants could be the same person or thing, or would sound like it."""
     if isinstance(one, NounPhrase) and isinstance(other, NounPhrase):
         return one.noun.english == other.noun.english
     if isinstance(one, PronounPhrase) and isinstance(other, PronounPhrase):
-        both = (one.person, other.person)
-        return one == other or all(person in FIRST_PERSONS for person in both)
+        return one == other or (one.person.is_first and other.person.is_first)
     return False

@@ -1,61 +1,81 @@
 """Pieces of a sentence in both languages at once, with the links between their words.
 
-A token carries the numbers of the concepts it expresses. Two tokens are aligned if they share a concept;
-nothing else decides about links, so whatever moves a token about cannot break an alignment.
+Each token carries the concepts that it expresses. Two tokens are linked if they share a concept, and nothing else
+decides about links: code that moves a token to another place cannot break the word alignment.
 """
 
 import itertools
 from collections import defaultdict
 from dataclasses import dataclass
+from typing import NamedTuple, NewType
 
-new_concept = itertools.count().__next__
+Concept = NewType("Concept", int)
+_numbers = itertools.count()
+
+
+def new_concept() -> Concept:
+    """A concept that no other token expresses yet."""
+    return Concept(next(_numbers))
 
 
 @dataclass(frozen=True)
 class Token:
     text: str
-    concepts: tuple = ()
+    concepts: tuple[Concept, ...] = ()
+
+
+Tokens = tuple[Token, ...]
+
+
+class Link(NamedTuple):
+    """A German word and the English word that it is aligned to, both counted from 0."""
+
+    german: int
+    english: int
 
 
 @dataclass(frozen=True)
 class Phrase:
     """The same thing said in German and in English."""
 
-    german: tuple = ()
-    english: tuple = ()
+    german: Tokens = ()
+    english: Tokens = ()
 
-    def __add__(self, other):
+    def __add__(self, other: "Phrase") -> "Phrase":
         return Phrase(self.german + other.german, self.english + other.english)
 
-    def alignment(self):
-        """The links (German index, English index), sorted."""
-        places = defaultdict(set)
+    def links(self) -> tuple[Link, ...]:
+        """The word alignment, sorted."""
+        places: dict[Concept, list[int]] = defaultdict(list)
         for j, token in enumerate(self.english):
             for concept in token.concepts:
-                places[concept].add(j)
-        links = set()
+                places[concept].append(j)
+        found: set[Link] = set()
         for i, token in enumerate(self.german):
-            links.update((i, j) for concept in token.concepts for j in places[concept])
-        return sorted(links)
+            found.update(Link(i, j) for concept in token.concepts for j in places[concept])
+        return tuple(sorted(found))
 
 
-def tokens(text, *concepts):
+NOTHING = Phrase()
+COMMA = Phrase(german=(Token(","),))
+"""The comma before a subordinate clause, which English does not write."""
+
+
+def tokens(text: str, *concepts: Concept) -> Tokens:
+    """The words of a text, each with the same concepts."""
     return tuple(Token(word, concepts) for word in text.split())
 
 
-def pair(german, english):
-    """Words that only as a whole mean the same: each is linked with each."""
+def pair(german: str, english: str) -> Phrase:
+    """Words that translate each other only as a whole: each German word is linked to each English one."""
     concept = new_concept()
     return Phrase(tokens(german, concept), tokens(english, concept))
 
 
-def gloss(text):
-    """``gloss("im/in_the Sommer/summer")``: word by word, in the same order in both languages."""
-    phrase = Phrase()
+def gloss(text: str) -> Phrase:
+    """A phrase with the same word order in both languages: ``gloss("im/in_the Sommer/summer")``."""
+    phrase = NOTHING
     for entry in text.split():
-        phrase += pair(*entry.replace("_", " ").split("/"))
+        german, english = entry.replace("_", " ").split("/")
+        phrase += pair(german, english)
     return phrase
-
-
-# The comma that only German puts before a subordinate clause.
-COMMA = Phrase(german=(Token(","),))

@@ -1,9 +1,12 @@
-"""Places: where something happens and where somebody goes, with the prepositions both languages want."""
+"""Places: where something happens and where somebody goes, with the prepositions of both languages."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from .declension import THE, Noun
-from .noun_phrases import NounPhrase
+from .declension import THE, Adjective, Noun
+from .dice import Dice
+from .features import Case, Number
+from .noun_phrases import NounPhrase, Participant
 from .phrases import Phrase, Token, gloss, new_concept, tokens
 from .vocabulary import NOUNS, adjectives
 
@@ -18,61 +21,80 @@ CONTRACTIONS = {
 }
 
 
-def prepositional(german, english, noun_phrase, case):
-    """A preposition with its noun phrase; in + dem becomes im, which then stands for "in the"."""
+class Preposition(NamedTuple):
+    german: str
+    english: str
+
+
+def preposition(text: str) -> Preposition:
+    """``preposition("in/into")``"""
+    german, english = text.split("/")
+    return Preposition(german, english)
+
+
+def prepositional(before: Preposition, participant: Participant, case: Case) -> Phrase:
+    """A preposition with its participant. German "in dem" becomes "im", which is linked to both "in" and "the"."""
     concept = new_concept()
-    inner = noun_phrase.phrase(case)
+    inner = participant.phrase(case, new_concept())
     first = inner.german[0]
-    contracted = CONTRACTIONS.get((german, first.text))
+    contracted = CONTRACTIONS.get((before.german, first.text))
     if contracted:
-        german_tokens = (Token(contracted, (concept, *first.concepts)), *inner.german[1:])
+        german = (Token(contracted, (concept, *first.concepts)), *inner.german[1:])
     else:
-        german_tokens = tokens(german, concept) + inner.german
-    return Phrase(german_tokens, tokens(english, concept) + inner.english)
+        german = tokens(before.german, concept) + inner.german
+    return Phrase(german, tokens(before.english, concept) + inner.english)
 
 
 @dataclass(frozen=True)
 class Place:
-    """A noun with its prepositions, written German/English: ``at`` for where, ``to`` for where to."""
+    """A noun with its prepositions.
+
+    Args:
+        at: the preposition of "where", which takes the dative.
+        to: the preposition of "where to", which takes the dative if it is "zu", else the accusative.
+    """
 
     noun: Noun
-    at: str
-    to: str = ""
-    adjectives: tuple = ()
+    at: Preposition
+    to: Preposition
+    adjectives: tuple[Adjective, ...]
 
-    def where(self, dice):
-        return self._phrase(dice, self.at, "dat")
+    def where(self, dice: Dice) -> Phrase:
+        return self._phrase(dice, self.at, Case.DATIVE)
 
-    def where_to(self, dice):
-        return self._phrase(dice, self.to, "dat" if self.to.startswith("zu/") else "acc")
+    def where_to(self, dice: Dice) -> Phrase:
+        return self._phrase(dice, self.to, Case.DATIVE if self.to.german == "zu" else Case.ACCUSATIVE)
 
-    def _phrase(self, dice, preposition, case):
+    def _phrase(self, dice: Dice, before: Preposition, case: Case) -> Phrase:
         described = self.adjectives and dice.chance(0.25)
-        noun_phrase = NounPhrase(self.noun, "s", THE, dice.pick(self.adjectives) if described else None)
-        return prepositional(*preposition.split("/"), noun_phrase, case)
+        adjective = dice.pick(self.adjectives) if described else None
+        return prepositional(before, NounPhrase(self.noun, Number.SINGULAR, THE, adjective), case)
 
 
 @dataclass(frozen=True)
 class FixedPlace:
-    """A place whose expressions for where and where to are idioms, given as glosses."""
+    """A place with idioms for "where" and "where to", given as glosses."""
 
     at: str
     to: str
 
-    def where(self, dice):
+    def where(self, dice: Dice) -> Phrase:
         return gloss(self.at)
 
-    def where_to(self, dice):
+    def where_to(self, dice: Dice) -> Phrase:
         return gloss(self.to)
 
 
-def place(word, at, to="", adjectives_text=""):
-    return Place(NOUNS[word], at, to, adjectives(adjectives_text))
+AnyPlace = Place | FixedPlace
 
 
-PLACES = {
-    word: place(word, *prepositions)
-    for word, *prepositions in (
+def place(word: str, at: str, to: str, adjectives_text: str = "") -> Place:
+    return Place(NOUNS[word], preposition(at), preposition(to), adjectives(adjectives_text))
+
+
+PLACES: dict[str, AnyPlace] = {
+    word: place(word, *more)
+    for word, *more in (
         ("Garten", "in/in", "in/into", "alt klein groß schön"),
         ("Küche", "in/in", "in/into", "klein groß"),
         ("Wohnzimmer", "in/in", "in/into", "klein groß"),
@@ -115,9 +137,9 @@ PLACES = {
         ("Tanzschule", "in/at", "in/to", "neu"),
     )
 }
-PLACES["im See"] = place("See", "in/in")
-PLACES["im Fluss"] = place("Fluss", "in/in")
-PLACES["im Zug"] = FixedPlace("im/on_the Zug/train", "")
+PLACES["im See"] = place("See", "in/in", "in/into")
+PLACES["im Fluss"] = place("Fluss", "in/in", "in/into")
+PLACES["im Zug"] = FixedPlace("im/on_the Zug/train", "in_den/onto_the Zug/train")
 PLACES["zu Hause"] = FixedPlace("zu/at Hause/home", "nach_Hause/home")
 PLACES["Schule"] = FixedPlace("in_der/at Schule/school", "in_die/to Schule/school")
 PLACES["Kirche"] = FixedPlace("in_der/in Kirche/church", "in_die/to Kirche/church")
@@ -133,6 +155,6 @@ for city in CITIES:
     PLACES[city.partition("/")[0]] = FixedPlace(f"in/in {city}", f"nach/to {city}")
 
 
-def places(text):
-    """``places("Garten Park")``; an underscore stands for a space."""
+def places(text: str) -> tuple[AnyPlace, ...]:
+    """``places("Garten im_Zug")``: an underscore stands for a space."""
     return tuple(PLACES[word.replace("_", " ")] for word in text.split())

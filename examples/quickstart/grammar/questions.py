@@ -1,142 +1,164 @@
 """Questions: with the verb first, or with a question word."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from typing import NamedTuple
 
-from . import people as who
-from .casting import draw_clause, draw_mood
-from .clauses import QUESTION, render
+from .clauses import Clause
 from .complements import Target
 from .declension import BARE, I
-from .noun_phrases import FIRST_PERSONS, NounPhrase, PronounPhrase, QuestionWord
-from .phrases import pair
-from .repertoire import ALL, NUMBER_GROUPS, draw_scene
-from .verbs import LIKING, MODALS, VERBS
+from .dice import Dice
+from .drawing import draw_clause, draw_mood
+from .features import Number, Person
+from .frame_lexicon import ALL, NUMBER_GROUPS, Frames, draw_frame, of_speakers, select
+from .moods import LIKING, MODALS, WANT, MoodKind, Tense
+from .noun_classes import ParticipantClass
+from .noun_phrases import NounPhrase, Participant, PronounPhrase, QuestionWord
+from .numerals import NumberWord
+from .phrases import Phrase, pair
+from .rendering import Order, render
+from .slots import Slot
+from .verbs import VERBS
 
-KINDS = ((55, ("present",)), (28, ("modal", "future")), (18, ("past",)))
-# "Was macht Paul?" is rather "What does Paul do?" than "What does he make?".
+MOOD_SHARES = (
+    (55, (MoodKind.PRESENT,)),
+    (28, (MoodKind.MODAL, MoodKind.FUTURE)),
+    (18, (MoodKind.PAST,)),
+)
 NOT_ASKED = (VERBS["haben"], VERBS["machen"])
-ASKED_OF_ONESELF = tuple(mood for mood in MODALS if mood.name != "want")
-HOW_MANY = ("wie viele", "how many")
+""" "Was macht Paul?" would rather be "What does Paul do?" than "What does Paul make?"."""
+ASKED_OF_ONESELF = tuple(mood for mood in MODALS if mood is not WANT)
+OF_SPEAKERS = of_speakers(MoodKind.MODAL)
+HOW_MANY = NumberWord("wie viele", "how many")
 
 
-def yes_no_question(dice):
-    """A question that begins with the verb."""
-    kinds = dice.pick_weighted(KINDS)
-    scene = dice.pick(dice.deal(kinds, askable(kinds)))
+def yes_no_question(dice: Dice) -> Phrase:
+    """Kauft Anna das Brot?"""
+    kinds = dice.pick_weighted(MOOD_SHARES)
+    frame = dice.pick(dice.deal(kinds, askable(kinds)))
     while True:
-        clause = draw_clause(dice, scene, draw_mood(dice, scene, kinds), negation=0)
-        # Kauft Anna das Brot? "Kaufen wir" would be too rare to be learnt.
-        if can_be_asked(clause) and (clause.mood.tense != "present" or clause.subject.person == "3s"):
-            return render(clause, QUESTION)
+        clause = draw_clause(dice, frame, draw_mood(dice, frame, kinds), negation=0)
+        # "Kaufen wir das Brot?" would be too rare to be learnt.
+        common = clause.mood.tense is not Tense.PRESENT or clause.subject.person is Person.THIRD_SINGULAR
+        if can_be_asked(clause) and common:
+            return render(clause, Order.QUESTION)
 
 
-def own_question(dice):
+def own_question(dice: Dice) -> Phrase:
     """Darf ich das Fenster zumachen?"""
-    scene, mood = dice.pick(dice.deal("own question", OWN)), dice.pick(ASKED_OF_ONESELF)
-    return render(draw_clause(dice, scene, mood, negation=0, subject=PronounPhrase(I)), QUESTION)
+    frame, mood = dice.pick(dice.deal("own question", OF_SPEAKERS)), dice.pick(ASKED_OF_ONESELF)
+    clause = draw_clause(dice, frame, mood, negation=0, given={Slot.SUBJECT: PronounPhrase(I)})
+    return render(clause, Order.QUESTION)
 
 
-def word_question(dice):
-    """A question with a question word for one slot of the clause."""
+def word_question(dice: Dice) -> Phrase:
+    """Was kauft Anna?"""
     while True:
-        clause = draw_clause(dice, draw_scene(dice), negation=0)
-        asked = dice.pick(QUESTIONS)(clause)
-        if asked is not None and can_be_asked(clause):
-            slot, clause = asked
-            return render(clause, QUESTION, asked=slot)
-
-
-def can_be_own(scene):
-    return "modal" in scene.moods and who.SPEAKERS in scene.subject.classes
-
-
-OWN = tuple(fitting for group in ALL if (fitting := tuple(filter(can_be_own, group))))
+        clause = draw_clause(dice, draw_frame(dice), negation=0)
+        question = dice.pick(QUESTIONS)(clause)
+        if question and can_be_asked(clause):
+            return render(question.clause, Order.QUESTION, asked=question.slot)
 
 
 @cache
-def askable(kinds):
-    """The scenes that can be asked about in a mood of these kinds, grouped by verb.
+def askable(kinds: tuple[MoodKind, ...]) -> tuple[Frames, ...]:
+    """The frames that can be asked about in a mood of these kinds, grouped by verb.
 
-    Left out are "Hatte Anna ...?" and the like, which would be too rare to be learnt.
+    "Hatte Anna …?" and the like are left out: they would be too rare to be learnt.
     """
-    groups = []
-    for group in (*ALL, *NUMBER_GROUPS):
-        fitting = tuple(scene for scene in group if set(kinds) & set(scene.moods))
-        if fitting and not (kinds == ("past",) and group[0].verb.preterite):
-            groups.append(fitting)
-    return tuple(groups)
+    only_past = kinds == (MoodKind.PAST,)
+    return select(
+        ALL + NUMBER_GROUPS,
+        lambda frame: bool(set(kinds) & set(frame.mood_kinds)) and not (only_past and frame.verb.preterite),
+    )
 
 
-def can_be_asked(clause):
-    """One asks what a certain person does; about oneself, only what one should or may do."""
-    agent = getattr(clause, clause.agent)
+def can_be_asked(clause: Clause) -> bool:
+    """One asks about definite agents only, and about oneself only what one should or may do."""
+    agent = clause.participants[clause.agent]
     if not agent.definite:
         return False
-    if clause.scene.experiencer:
-        return agent.person not in FIRST_PERSONS
-    return agent.person != "1s" or clause.mood in ASKED_OF_ONESELF
+    if clause.frame.experiencer:
+        return not agent.person.is_first
+    return agent.person is not Person.FIRST_SINGULAR or clause.mood in ASKED_OF_ONESELF
 
 
-def human(nouns):
-    return nouns is not None and any(noun.human for noun in nouns.nouns)
+class Question(NamedTuple):
+    """A clause with a question word in one slot."""
+
+    slot: Slot
+    clause: Clause
 
 
-def ask_who(clause):
-    if human(clause.scene.subject):
-        return "subject", replace(clause, subject=QuestionWord("wer", "who"))
-    return None
+def replaced(clause: Clause, slot: Slot, asked: Participant) -> Question:
+    return Question(slot, clause.with_participant(slot, asked))
 
 
-def ask_object(clause):
-    """wen or was."""
-    if clause.scene.accusative is None or clause.scene.verb in NOT_ASKED:
+def added(clause: Clause, slot: Slot, german: str, english: str) -> Question:
+    return Question(slot, clause.with_adjunct(slot, pair(german, english)))
+
+
+def includes_people(source: ParticipantClass | None) -> bool:
+    return source is not None and any(noun.human for noun in source.nouns)
+
+
+def ask_who(clause: Clause) -> Question | None:
+    if not includes_people(clause.frame.subject):
         return None
-    word = QuestionWord("wen", "whom") if human(clause.scene.accusative) else QuestionWord("was", "what")
-    return "accusative", replace(clause, accusative=word)
+    return replaced(clause, Slot.SUBJECT, QuestionWord("wer", "who"))
 
 
-def ask_receiver(clause):
-    """wem: what it is in English depends on the verb."""
-    if clause.scene.dative is None:
+def ask_object(clause: Clause) -> Question | None:
+    """wen or was"""
+    if clause.frame.accusative is None or clause.frame.verb in NOT_ASKED:
         return None
-    english = "who" if clause.scene.experiencer else "to whom" if clause.scene.accusative else "whom"
-    return "dative", replace(clause, dative=QuestionWord("wem", english))
+    people = includes_people(clause.frame.accusative)
+    return replaced(clause, Slot.ACCUSATIVE, QuestionWord("wen", "whom") if people else QuestionWord("was", "what"))
 
 
-def ask_when(clause):
-    if not clause.scene.when or clause.frequency.german or clause.clock.german or clause.mood is LIKING:
+def ask_receiver(clause: Clause) -> Question | None:
+    """wem; what it is in English depends on the verb."""
+    if clause.frame.dative is None:
         return None
-    return "time", replace(clause, time=pair("wann", "when"))
+    english = "who" if clause.frame.experiencer else "to whom" if clause.frame.accusative else "whom"
+    return replaced(clause, Slot.DATIVE, QuestionWord("wem", english))
 
 
-def ask_where(clause):
-    if not clause.scene.places or clause.mood is LIKING:
+def ask_when(clause: Clause) -> Question | None:
+    told = Slot.FREQUENCY in clause.adjuncts or Slot.CLOCK in clause.adjuncts
+    if not clause.frame.scales or told or clause.mood is LIKING:
         return None
-    return "place", replace(clause, place=pair("wo", "where"))
+    return added(clause, Slot.TIME, "wann", "when")
 
 
-def ask_where_to(clause):
-    """wohin is "where" as well."""
-    if not any(isinstance(complement, Target) for complement in clause.scene.also):
+def ask_where(clause: Clause) -> Question | None:
+    if not clause.frame.places or clause.mood is LIKING:
         return None
-    return "complement", replace(clause, complement=pair("wohin", "where"))
+    return added(clause, Slot.PLACE, "wo", "where")
 
 
-def ask_why(clause):
-    if not clause.scene.because and not clause.scene.although:
+def ask_where_to(clause: Clause) -> Question | None:
+    """wohin, which English does not tell apart from wo."""
+    if not any(isinstance(complement, Target) for complement in clause.frame.complements):
         return None
-    return "reason", replace(clause, reason=pair("warum", "why"))
+    return added(clause, Slot.COMPLEMENT, "wohin", "where")
 
 
-def ask_how_many(clause):
+def ask_why(clause: Clause) -> Question | None:
+    if not clause.frame.because and not clause.frame.although:
+        return None
+    return added(clause, Slot.REASON, "warum", "why")
+
+
+def ask_how_many(clause: Clause) -> Question | None:
     thing = clause.accusative
-    if not isinstance(thing, NounPhrase) or thing.number != "p" or thing.determiner is not BARE:
+    if not isinstance(thing, NounPhrase) or thing.number is Number.SINGULAR or thing.determiner is not BARE:
         return None
-    return "accusative", replace(clause, accusative=replace(thing, count=HOW_MANY))
+    return replaced(clause, Slot.ACCUSATIVE, replace(thing, count=HOW_MANY))
 
 
-QUESTIONS = (
+QUESTIONS: tuple[Callable[[Clause], Question | None], ...] = (
     ask_who,
     ask_object,
     ask_object,
@@ -147,3 +169,4 @@ QUESTIONS = (
     ask_why,
     ask_how_many,
 )
+"""The ways to ask; objects are asked for twice as often."""

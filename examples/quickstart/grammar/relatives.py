@@ -1,78 +1,89 @@
 """Relative clauses, and the noun phrases that carry them."""
 
-from dataclasses import replace
 from functools import cache
+from typing import NamedTuple
 
-from .casting import draw_clause, draw_mood, is_common_at_the_end
-from .clauses import NOTHING, SUBORDINATE, render
-from .declension import THE, endings
+from .clauses import Clause, Negation
+from .conjugation import Verb
+from .declension import THE, Noun, endings
+from .dice import Dice
+from .drawing import draw_clause, draw_mood, is_common_at_the_end
+from .features import Case, Gender
+from .frame_lexicon import ALL, Frames, select
+from .frames import Frame
+from .moods import MoodKind
+from .noun_classes import NounClass
 from .noun_phrases import NounPhrase, QuestionWord
-from .phrases import COMMA
-from .repertoire import ALL
+from .phrases import COMMA, Phrase
+from .rendering import Order, render
+from .slots import CASES, Slot
 from .verbs import VERBS
 
 RELATIVE_PRONOUNS = endings("der die das die", "den die das die", "dem der dem denen")
-CASES = {"subject": "nom", "accusative": "acc", "dative": "dat"}
-ROLES = ((50, "subject"), (30, "accusative"), (20, "dative"))
+SHARES = ((50, Slot.SUBJECT), (30, Slot.ACCUSATIVE), (20, Slot.DATIVE))
+"""The slots of the relative clause that the noun can fill."""
 
 
-def draw_described(dice, nouns):
-    """A noun phrase of the class, the relative clause that says which one is meant, and the verb of that."""
-    phrase = nouns.draw(dice)
-    phrase = NounPhrase(phrase.noun, phrase.number, THE, phrase.adjective)
-    relative, verb = relative_clause(dice, phrase)
-    return phrase, relative, verb
+class Described(NamedTuple):
+    """A noun phrase, the relative clause that says which one is meant, and the verb of that clause."""
+
+    phrase: NounPhrase
+    relative: Phrase
+    verb: Verb
 
 
-def relative_clause(dice, phrase):
-    """The clause with its relative pronoun and the comma before it, which only German has."""
-    roles = [(weight, role) for weight, role in ROLES if scenes_for(phrase.noun, role)]
-    role = dice.pick_weighted(roles)
-    column = phrase.noun.column(phrase.number)
-    german = RELATIVE_PRONOUNS[CASES[role]][column]
+def draw_described(dice: Dice, nouns: NounClass) -> Described:
+    drawn = nouns.draw(dice)
+    phrase = NounPhrase(drawn.noun, drawn.number, THE, drawn.adjective)
+    return Described(phrase, *draw_relative(dice, phrase))
+
+
+def draw_relative(dice: Dice, phrase: NounPhrase) -> tuple[Phrase, Verb]:
+    """The relative clause with the comma before it, which only German has, and its verb."""
+    slot = dice.pick_weighted([(weight, slot) for weight, slot in SHARES if frames_for(phrase.noun, slot)])
+    gender = phrase.noun.gender_in(phrase.number)
+    german = RELATIVE_PRONOUNS[CASES[slot]][gender]
     while True:
-        scene = dice.pick(dice.pick(scenes_for(phrase.noun, role)))
-        mood = draw_mood(dice, scene, ("present", "past"))
-        pronoun = QuestionWord(german, english_pronoun(scene, role, phrase.noun), phrase.person)
-        clause = draw_clause(dice, scene, mood, negation=0.08, adverbials=0.5, **{role: pronoun})
+        frame = dice.pick(dice.pick(frames_for(phrase.noun, slot)))
+        mood = draw_mood(dice, frame, (MoodKind.PRESENT, MoodKind.PAST))
+        pronoun = QuestionWord(german, english_pronoun(frame, slot, phrase.noun), phrase.person)
+        clause = draw_clause(dice, frame, mood, negation=0.08, adverbials=0.5, given={slot: pronoun})
         if not phrase.noun.human:
-            clause = replace(clause, frequency=NOTHING)
-        repeats = mentions(clause, phrase.noun) or clause.negation == "kein"
-        if is_clear(clause, role, column) and is_common_at_the_end(clause) and not repeats:
-            break
-    return COMMA + render(clause, SUBORDINATE, asked=role), scene.verb
+            clause = clause.without(Slot.FREQUENCY)
+        repeats = mentions(clause, phrase.noun) or clause.negation is Negation.KEIN
+        if is_clear(clause, slot, gender) and is_common_at_the_end(clause) and not repeats:
+            return COMMA + render(clause, Order.SUBORDINATE, asked=slot), frame.verb
 
 
-def is_clear(clause, role, column):
-    """Whether "die" is the subject or the object: "die Frau, die das Kind sieht" sees the child."""
-    return role != "accusative" or column == "m" or clause.subject.shows_case("nom")
+def is_clear(clause: Clause, slot: Slot, gender: Gender) -> bool:
+    """Whether a reader can tell the subject from the object: in "die Frau, die das Kind sieht" he cannot."""
+    return slot is not Slot.ACCUSATIVE or gender is Gender.MASCULINE or clause.subject.shows_case(Case.NOMINATIVE)
 
 
-def mentions(clause, noun):
-    return any(party.noun.english == noun.english for party in clause.parties if isinstance(party, NounPhrase))
+def mentions(clause: Clause, noun: Noun) -> bool:
+    return any(
+        participant.noun.english == noun.english
+        for participant in clause.participants.values()
+        if isinstance(participant, NounPhrase)
+    )
 
 
-def english_pronoun(scene, role, noun):
+def english_pronoun(frame: Frame, slot: Slot, noun: Noun) -> str:
     if not noun.human:
         return "that"
-    if role == ("dative" if scene.experiencer else "subject"):
+    if slot is (Slot.DATIVE if frame.experiencer else Slot.SUBJECT):
         return "who"
-    return "to whom" if role == "dative" and scene.accusative else "whom"
+    return "to whom" if slot is Slot.DATIVE and frame.accusative else "whom"
 
 
 @cache
-def scenes_for(noun, role):
-    """The scenes in which the noun can play the role, grouped by verb."""
-    groups = []
-    for group in ALL:
-        fitting = tuple(scene for scene in group if plays(noun, role, scene))
-        if fitting:
-            groups.append(fitting)
-    return tuple(groups)
+def frames_for(noun: Noun, slot: Slot) -> tuple[Frames, ...]:
+    """The frames in which the noun can fill the slot, grouped by verb."""
+    return select(ALL, lambda frame: fits(noun, slot, frame))
 
 
-def plays(noun, role, scene):
-    cast = getattr(scene, role)
-    # "the man whom the book belongs to" is no good English.
-    clumsy = role == "dative" and scene.verb is VERBS["gehören"]
-    return cast is not None and noun in cast.nouns and not clumsy
+def fits(noun: Noun, slot: Slot, frame: Frame) -> bool:
+    source = frame.participants(slot)
+    # "The man whom the book belongs to" is no good English.
+    clumsy = slot is Slot.DATIVE and frame.verb is VERBS["gehören"]
+    return source is not None and noun in source.nouns and not clumsy

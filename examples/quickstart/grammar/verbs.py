@@ -1,33 +1,32 @@
-"""The verbs of the corpus and the moods they are put into."""
+"""The verbs of the corpus. What stands in brackets tells two uses of a verb apart."""
 
-from dataclasses import dataclass
+from .conjugation import Preterite, Verb, english_verb, verb
 
-from .conjugation import english_verb, verb
+WAR, HATTE = Preterite("war", "waren"), Preterite("hatte", "hatten")
 
-# What stands in brackets tells two uses of a verb apart.
-VERBS = {
+VERBS: dict[str, Verb] = {
     # Somebody does something.
     "schlafen": verb("schlafen", "schläft", "geschlafen", "sleep/slept"),
     "arbeiten": verb("arbeiten", "arbeitet", "gearbeitet", "work"),
     "tanzen": verb("tanzen", "tanzt", "getanzt", "dance"),
-    "schwimmen": verb("schwimmen", "schwimmt", "geschwommen", "swim/swam", helper="sein"),
+    "schwimmen": verb("schwimmen", "schwimmt", "geschwommen", "swim/swam", "sein"),
     "spielen": verb("spielen", "spielt", "gespielt", "play"),
     "wohnen": verb("wohnen", "wohnt", "gewohnt", "live"),
-    "bleiben": verb("bleiben", "bleibt", "geblieben", "stay", helper="sein"),
+    "bleiben": verb("bleiben", "bleibt", "geblieben", "stay", "sein"),
     "warten": verb("warten", "wartet", "gewartet", "wait"),
     "sprechen": verb("sprechen", "spricht", "gesprochen", "talk"),
-    "auf|stehen": verb("auf|stehen", "steht", "gestanden", "get/got up", helper="sein"),
-    "ein|schlafen": verb("ein|schlafen", "schläft", "geschlafen", "fall/fell asleep", helper="sein"),
+    "auf|stehen": verb("auf|stehen", "steht", "gestanden", "get/got up", "sein"),
+    "ein|schlafen": verb("ein|schlafen", "schläft", "geschlafen", "fall/fell asleep", "sein"),
     "ein|kaufen": verb("ein|kaufen", "kauft", "gekauft", "go/went shopping"),
     "fern|sehen": verb("fern|sehen", "sieht", "gesehen", "watch television"),
-    "an|kommen": verb("an|kommen", "kommt", "gekommen", "arrive", helper="sein"),
-    "ab|fahren": verb("ab|fahren", "fährt", "gefahren", "leave/left", helper="sein"),
-    "zurück|kommen": verb("zurück|kommen", "kommt", "gekommen", "come/came back", helper="sein"),
+    "an|kommen": verb("an|kommen", "kommt", "gekommen", "arrive", "sein"),
+    "ab|fahren": verb("ab|fahren", "fährt", "gefahren", "leave/left", "sein"),
+    "zurück|kommen": verb("zurück|kommen", "kommt", "gekommen", "come/came back", "sein"),
     # Somebody goes somewhere.
-    "gehen": verb("gehen", "geht", "gegangen", "go/went", helper="sein"),
-    "fahren": verb("fahren", "fährt", "gefahren", "go/went", helper="sein"),
-    "fahren (km)": verb("fahren", "fährt", "gefahren", "travel/travelled", helper="sein"),
-    "laufen": verb("laufen", "läuft", "gelaufen", "run/ran", helper="sein"),
+    "gehen": verb("gehen", "geht", "gegangen", "go/went", "sein"),
+    "fahren": verb("fahren", "fährt", "gefahren", "go/went", "sein"),
+    "fahren (km)": verb("fahren", "fährt", "gefahren", "travel/travelled", "sein"),
+    "laufen": verb("laufen", "läuft", "gelaufen", "run/ran", "sein"),
     # Somebody does something to a thing.
     "kochen": verb("kochen", "kocht", "gekocht", "cook"),
     "machen": verb("machen", "macht", "gemacht", "make/made"),
@@ -61,7 +60,7 @@ VERBS = {
     "treffen": verb("treffen", "trifft", "getroffen", "meet/met"),
     "kennen": verb("kennen", "kennt", "gekannt", "know/knew"),
     "an|rufen": verb("an|rufen", "ruft", "gerufen", "call"),
-    "ab|holen": verb("ab|holen", "holt", "geholt", "pick up", shifts=True),
+    "ab|holen": verb("ab|holen", "holt", "geholt", english_verb("pick up", shifts=True)),
     "ein|laden": verb("ein|laden", "lädt", "geladen", "invite"),
     # The dative: for somebody, to somebody.
     "helfen": verb("helfen", "hilft", "geholfen", "help"),
@@ -69,69 +68,22 @@ VERBS = {
     "gehören": verb("gehören", "gehört", "gehört", "belong to"),
     "gefallen": verb("gefallen", "gefällt", "gefallen", "like"),
     "geben": verb("geben", "gibt", "gegeben", "give/gave"),
-    "schenken": verb("schenken", "schenkt", "geschenkt", "give/gave", suffix="as a present"),
+    "schenken": verb("schenken", "schenkt", "geschenkt", english_verb("give/gave", suffix="as a present")),
     "zeigen": verb("zeigen", "zeigt", "gezeigt", "show"),
     "bringen": verb("bringen", "bringt", "gebracht", "bring/brought"),
-    "erklären": verb("erklären", "erklärt", "erklärt", "explain", to_dative=True),
-    "vor|lesen": verb("vor|lesen", "liest", "gelesen", "read/read", to_dative=True),
+    "erklären": verb("erklären", "erklärt", "erklärt", english_verb("explain", to_dative=True)),
+    "vor|lesen": verb("vor|lesen", "liest", "gelesen", english_verb("read/read", to_dative=True)),
     # States, weather and what others think of it.
-    "sein": verb("sein", "ist", "gewesen", "be/was", "sein", ("war", "waren"), first="bin", plural="sind"),
-    "haben": verb("haben", "hat", "gehabt", "have/had", preterite=("hatte", "hatten"), first="habe"),
-    "haben (be)": verb("haben", "hat", "gehabt", "be/was", preterite=("hatte", "hatten"), first="habe"),
+    "sein": verb("sein", "ist", "gewesen", "be/was", "sein", WAR, first="bin", plural="sind"),
+    "haben": verb("haben", "hat", "gehabt", "have/had", preterite=HATTE, first="habe"),
+    "haben (be)": verb("haben", "hat", "gehabt", "be/was", preterite=HATTE, first="habe"),
     "kosten": verb("kosten", "kostet", "gekostet", "cost/cost"),
-    "regnen": verb("regnen", "regnet", "geregnet", "rain", ongoing="raining"),
-    "schneien": verb("schneien", "schneit", "geschneit", "snow", ongoing="snowing"),
-    "scheinen": verb("scheinen", "scheint", "geschienen", "shine/shone", ongoing="shining"),
-    "kommen": verb("kommen", "kommt", "gekommen", "come/came", helper="sein", ongoing="coming"),
+    "regnen": verb("regnen", "regnet", "geregnet", english_verb("rain", ongoing="raining")),
+    "schneien": verb("schneien", "schneit", "geschneit", english_verb("snow", ongoing="snowing")),
+    "scheinen": verb("scheinen", "scheint", "geschienen", english_verb("shine/shone", ongoing="shining")),
+    "kommen": verb("kommen", "kommt", "gekommen", english_verb("come/came", ongoing="coming"), "sein"),
     "wissen": verb("wissen", "weiß", "gewusst", "know/knew", first="weiß"),
     "glauben": verb("glauben", "glaubt", "geglaubt", "think/thought"),
     "hoffen": verb("hoffen", "hofft", "gehofft", "hope"),
     "sagen": verb("sagen", "sagt", "gesagt", "say/said"),
 }
-HABEN, SEIN = VERBS["haben"], VERBS["sein"]
-
-
-@dataclass(frozen=True)
-class Mood:
-    """Present, past, or a modal verb with an infinitive.
-
-    ``german`` holds the forms for ich, for er and for the plural. ``english`` is an English verb whose tail
-    comes between it and the infinitive ("have to", "be allowed to"); ``fixed`` marks can, should and will,
-    which never change. ``adverb`` is "gern", which German puts beside a present where English has "like to".
-    """
-
-    name: str
-    german: tuple = ()
-    english: object = None
-    fixed: bool = False
-    adverb: str = ""
-
-    def finite(self, person):
-        first, third, plural = self.german
-        return {"1s": first, "3s": third}.get(person, plural)
-
-    @property
-    def kind(self):
-        """present, past, future or modal."""
-        return self.name if self.name in ("present", "past", "future") else "modal"
-
-    @property
-    def tense(self):
-        """Which adverbials of time go with it: present, past or coming."""
-        return self.kind if self.kind in ("present", "past") else "coming"
-
-
-PRESENT = Mood("present")
-PAST = Mood("past")
-LIKING = Mood("present", english=english_verb("like to"), adverb="gern")
-FUTURE = Mood("future", ("werde", "wird", "werden"), english_verb("will"), fixed=True)
-MUST = Mood("must", ("muss", "muss", "müssen"), english_verb("have/had to"))
-CAN = Mood("can", ("kann", "kann", "können"), english_verb("can"), fixed=True)
-MODALS = (
-    CAN,
-    CAN,
-    Mood("should", ("soll", "soll", "sollen"), english_verb("should"), fixed=True),
-    MUST,
-    Mood("want", ("will", "will", "wollen"), english_verb("want to")),
-    Mood("may", ("darf", "darf", "dürfen"), english_verb("be allowed to")),
-)

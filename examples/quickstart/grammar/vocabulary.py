@@ -1,12 +1,14 @@
-"""The nouns and adjectives of the corpus, looked up by their German dictionary form.
+"""The nouns and adjectives of the corpus, by their German dictionary form.
 
-Nouns are listed as "article singular | plural | English | English plural". The English plural is left out
-where it is regular; "-" stands for a plural that the corpus does not use, nouns with two columns have none at
-all. "der Junge/Jungen" gives the form of the other cases after the slash.
+A line of a table of nouns is "article singular | plural | English | English plural".
+
+- The English plural is left out where it is regular.
+- "-" is a plural that the corpus does not use. A mass noun has two columns only: it has no plural.
+- "der Junge/Jungen" gives the accusative and dative singular after the slash, where they differ from the nominative.
 """
 
-from .casts import NounClass
 from .declension import GENDER_OF_ARTICLE, Adjective, Noun, compounds, english_plural
+from .features import Gender
 
 PEOPLE_TABLE = """
 der Mann | Männer | man | men
@@ -160,9 +162,10 @@ die Werkstatt | - | workshop
 """
 
 ONLY_PLURAL = (("Eltern", "parents", True), ("Großeltern", "grandparents", True), ("Schuhe", "shoes", False))
-NAMES = (("m", "Paul Jonas Felix"), ("f", "Anna Lena Maria"))
+"""(German, English, human)"""
+NAMES = ((Gender.MASCULINE, "Paul Jonas Felix"), (Gender.FEMININE, "Anna Lena Maria"))
 
-# Modifiers and head. A compound inflects like its head; "-" stands again for a plural that is not used.
+# Modifiers and head. A compound inflects like its head; "-" is again a plural that the corpus does not use.
 COMPOUNDS = """
 Musik/music + Lehrer
 Kartoffel/potato Tomaten/tomato Fisch/fish + Suppe
@@ -194,9 +197,10 @@ lang long, kurz short, schwer difficult, rot red, blau blue, schwarz black, nett
 freundlich friendly, klug clever
 """
 ADJECTIVE_STEMS = {"teuer": "teur"}
+"""The stems that differ from the dictionary form."""
 
 
-def parse_noun(line, human):
+def parse_noun(line: str, human: bool) -> Noun:
     german, *columns = (column.strip() for column in line.split("|"))
     article, forms = german.split()
     singular, _, weak = forms.partition("/")
@@ -204,24 +208,29 @@ def parse_noun(line, human):
     if len(columns) == 1:
         return Noun(singular, gender, "", columns[0], "")
     plural, english, *irregular = columns
-    return Noun(singular, gender, plural.strip("-"), english, *(irregular or [english_plural(english)]), weak, human)
+    english_forms = (english, irregular[0] if irregular else english_plural(english))
+    return Noun(singular, gender, plural.removeprefix("-"), *english_forms, weak, human)
 
 
-def read_nouns():
+def read_nouns() -> dict[str, Noun]:
     found = []
     for text, human in ((PEOPLE_TABLE, True), (THINGS_TABLE, False), (PLACES_TABLE, False)):
         found += [parse_noun(line, human) for line in text.split("\n") if line]
-    found += [Noun("", "", german, english, english, human=human) for german, english, human in ONLY_PLURAL]
-    found += [Noun(name, gender, "", name, "", human=True) for gender, group in NAMES for name in group.split()]
-    table = {noun.singular or noun.plural: noun for noun in found}
+    found += [Noun("", Gender.PLURAL, german, english, english, human=human) for german, english, human in ONLY_PLURAL]
+    found += [Noun(name, gender, "", name, "", human=True) for gender, names in NAMES for name in names.split()]
+    table = {dictionary_form(noun): noun for noun in found}
     for line in COMPOUNDS.strip().split("\n"):
         modifiers, _, head = line.partition(" + ")
         made = compounds(modifiers, table[head.removesuffix(" -")], plural=not head.endswith("-"))
-        table.update((noun.singular or noun.plural, noun) for noun in made)
+        table.update((dictionary_form(noun), noun) for noun in made)
     return table
 
 
-def read_adjectives():
+def dictionary_form(noun: Noun) -> str:
+    return noun.singular or noun.plural
+
+
+def read_adjectives() -> dict[str, Adjective]:
     pairs = (entry.split() for entry in ADJECTIVES_TABLE.replace("\n", " ").split(","))
     return {german: Adjective(german, english, ADJECTIVE_STEMS.get(german, german)) for german, english in pairs}
 
@@ -230,21 +239,16 @@ NOUNS = read_nouns()
 ADJECTIVES = read_adjectives()
 
 
-def nouns(text):
-    """``nouns("Brot Käse")``."""
+def nouns(text: str) -> tuple[Noun, ...]:
+    """``nouns("Brot Käse")``"""
     return tuple(NOUNS[word] for word in text.split())
 
 
-def adjectives(text):
-    """``adjectives("alt klein/little")``: a slash replaces the usual translation."""
+def adjectives(text: str) -> tuple[Adjective, ...]:
+    """``adjectives("alt klein/little")``: what follows a slash replaces the usual translation."""
     found = []
     for entry in text.split():
         german, _, english = entry.partition("/")
         usual = ADJECTIVES[german]
         found.append(Adjective(german, english or usual.english, usual.stem))
     return tuple(found)
-
-
-def kind(nouns_text, adjectives_text, articles, **more):
-    """A class of nouns with the adjectives that suit them all."""
-    return NounClass(nouns(nouns_text), adjectives(adjectives_text), articles, **more)
