@@ -1,6 +1,6 @@
 """How the hypotheses that a search has found are ranked.
 
-A hypothesis y of m tokens, the end symbol counted, is ranked by log P(y | x) / penalty(m), where the penalty is
+A hypothesis y of m tokens, including the end symbol, is ranked by log P(y | x) / penalty(m), where the penalty is
 
     m^α                   fairseq's default; α is --lenpen
     ((5 + m) / 6)^α       with --gnmt-length-penalty (Wu et al., 2016), to which the α of the LWC paper refers
