@@ -16,14 +16,8 @@ cd "$root" # the commands that it prints at the end run there
 models=examples/quickstart/models.yaml
 grep -q "arch: $arch\b" "$models" || fail "--arch $arch: no preset that it knows; $models has them" 2
 
-# Where everything is; `lwc-fairseq table` puts the run of a model into its own folder.
-run_of() { echo "$out/$1/seed1"; }
-generated_of() { echo "$(run_of "$1")/generated.txt"; }
 out=${out:-runs/quickstart}
 text=$out/text bpe=$out/bpe data=$out/data commands=$out/commands
-model=$(run_of "$arch") generated=$(generated_of "$arch")
-translations=$model/test.en score=$model/score.json
-tabled=$model/tabled reported=$model/reported # empty files: their steps are done
 
 bash examples/setup_env.sh || fail "stopped while setting up"
 began=$SECONDS
@@ -43,11 +37,16 @@ quoted() {
   echo "${words% }"
 }
 
+# `lwc-fairseq table` puts the run of a model into a folder of its own; this sets $model and the paths inside.
+assignments=$(python examples/quickstart/layout.py "$out" "$arch")
+eval "$assignments"
+translations=$model/test.en score=$model/score.json
+tabled=$model/tabled reported=$model/reported # empty files: their steps are done
+
 # The table and the report show every model that has been trained, this one first.
 rows=("$arch")
-for folder in "$out"/*; do
-  name=${folder##*/}
-  [ ! -e "$(generated_of "$name")" ] || [ "$name" = "$arch" ] || rows+=("$name")
+for name in "${translated[@]}"; do
+  [ "$name" = "$arch" ] || rows+=("$name")
 done
 table=(lwc-fairseq table "$models" --data "$data" --out "$out" --rows "${rows[@]}")
 # sacrebleu wants --force because the text is tokenised.
@@ -89,8 +88,8 @@ note "$(quoted python examples/quickstart/corpus.py --out "$text")"
 note "mkdir -p $q_bpe; cat $q_text/train.de $q_text/train.en | subword-nmt learn-bpe -s 2000 > $q_bpe/codes"
 note "for f in {train,valid,test}.{de,en}; do subword-nmt apply-bpe -c $q_bpe/codes < $q_text/\$f > $q_bpe/\$f; done"
 note "$(quoted "${command[@]}")"
-note "$(cat "$model/train.command")"
-note "$(cat "$model/generate.command") > $q_generated"
+note "$(cat "$train_command")"
+note "$(cat "$generate_command") > $q_generated"
 note "grep ^H- $q_generated | sed s/^H-// | sort -n | cut -f 3 > $(quoted "$translations")"
 note "$(quoted "${sacrebleu[@]}")"
 note "$(quoted "${table[@]}" --collect)"
