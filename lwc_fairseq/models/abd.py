@@ -166,10 +166,10 @@ class ABDModel(ReverseContextModel, BidirectionalModel):
         if features_only:
             forward = self.decoder.features(steps, prev_output_tokens)
             return (forward, self.decoder.backward_decoder.features(backward_steps, reference)) if backward else forward
-        extra = {"attn": [steps.attentions[0]], "attentions": steps.attentions, "inner_states": None}
+        logits, extra = self.decoder.decoder_out(steps)
         if backward:
             extra["backward_logits"] = self.decoder.backward_decoder.logits(backward_steps)
-        return self.decoder.logits(steps), extra
+        return logits, extra
 
     def _run_backward(self, source: SourceMemory, reference: Tensor, backward: bool) -> tuple[Memory, Steps | None]:
         """The reverse context, and with `backward` the steps over the reversed target."""

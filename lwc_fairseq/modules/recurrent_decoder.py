@@ -118,6 +118,11 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         """(R, m, V)."""
         return self.output(self.dropout(self.read_out(steps)))
 
+    def decoder_out(self, steps: Steps) -> tuple[Tensor, dict]:
+        """What fairseq expects of a decoder: logits (R, m, V), and the weights of its attentions."""
+        alignment = steps.attentions[self.alignment_layer] if steps.attentions else None
+        return self.logits(steps), {"attn": [alignment], "attentions": steps.attentions, "inner_states": None}
+
     def features(self, steps: Steps, tokens: Tensor) -> OutputFeatures:
         """t after dropout of the real ones among the tokens (R, m) that were run, with O and c.
 
@@ -151,10 +156,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         new_tokens = prev_output_tokens[:, state.length :]
         steps, state = self.run(new_tokens, state)
         set_incremental_state(self, incremental_state, "decoding", state)
-        if features_only:
-            return self.features(steps, new_tokens)
-        alignment = steps.attentions[self.alignment_layer] if steps.attentions else None
-        return self.logits(steps), {"attn": [alignment], "attentions": steps.attentions, "inner_states": None}
+        return self.features(steps, new_tokens) if features_only else self.decoder_out(steps)
 
     def reorder_incremental_state(self, incremental_state: dict, new_order: Tensor) -> None:
         state = get_incremental_state(self, incremental_state, "decoding")
