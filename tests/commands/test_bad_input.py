@@ -146,7 +146,7 @@ def test_a_refusal_leaves_no_crash_behind(tiny_data, tmp_path):
     """fairseq saves `crash.pt` after any error of an update; here no update has been made."""
     lstm = ("--arch", "lstm", *TINY_TRAINING, "--criterion", "chunked_cross_entropy", "--save-dir", tmp_path / "out")
     message = refused("fairseq-train", tiny_data, "--user-dir", "lwc_fairseq", *lstm)
-    assert "chunked_cross_entropy does not work with this model (LSTMDecoder gives no features" in message
+    assert "chunked_cross_entropy does not work with this model (LSTMDecoder returns no features" in message
     assert not list((tmp_path / "out").glob("*"))
 
 
