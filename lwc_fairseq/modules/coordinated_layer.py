@@ -47,8 +47,7 @@ class CoordinatedLayer(nn.Module):
             nn.init.zeros_(linear.bias)
 
     def forward(self, x: Tensor, attend: Attend) -> Tensor:
-        """Map the layer's input, (..., d), to its output, (..., d). `attend` determines which tokens attend to
-        which."""
+        """Map the layer's input, (..., d), to its output, (..., d). `attend` knows the mask."""
         return self.finish(x, attend(self.project(x)))
 
     def project(self, x: Tensor) -> Tensor:

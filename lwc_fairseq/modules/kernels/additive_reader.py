@@ -100,7 +100,7 @@ class AdditiveReaderGradients:
         self.scores += grad_score.sum(1)
         for row in range(grad_score.size(1)):
             self.scores_tanh2.addcmul_(grad_score[:, row, :, None], tanh2[:, row])
-        # # v ∘ Σ_i ds_i (1 - tanh_i²) = -v ∘ Σ_i ds_i tanh_i², because the ds_i of a softmax sum to zero
+        # v ∘ Σ_i ds_i (1 - tanh_i²) = -v ∘ Σ_i ds_i tanh_i², because the ds_i of a softmax sum to zero
         summed = torch.bmm(grad_score.view(-1, 1, tokens), tanh2.view(-1, tokens, dim)).squeeze(1)
         torch.mul(summed, -reader.energy, out=self.queries[step])
         return self.queries[step] @ reader.query
