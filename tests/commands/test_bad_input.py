@@ -123,7 +123,7 @@ def test_a_line_too_long(tiny_data, tiny_checkpoint):
     flags = ("--path", tiny_checkpoint, *CONCAT, "--cpu", "--max-len-b", "5")
     done = run("fairseq-interactive", tiny_data, *flags, stdin="ba " * 1100 + "\nba\n")
     assert len(hypotheses(done.stdout)) == 2
-    assert "a source of 1101 tokens" in done.stderr and "only the first 1024 are translated" in done.stderr
+    assert "a source has 1101 tokens" in done.stderr and "only the first 1024 are translated" in done.stderr
     message = refused("fairseq-generate", tiny_data, *flags, "--max-source-positions", "5")
     assert "Size of sample" in message and "--skip-invalid-size-inputs-valid-test" in message
 
