@@ -22,39 +22,21 @@ def add_compare(commands) -> None:
         "scores by source length and by part of speech, and the sentences on which the systems differ most.",
     )
     compare.add_argument(
-        "systems",
-        nargs="+",
-        type=named_path,
-        metavar="NAME=FILE",
-        help="a system's name and its translations, as text or as the output of fairseq-generate",
+        "systems", nargs="+", type=named_path, metavar="NAME=FILE", help="text, or fairseq-generate's output"
     )
     compare.add_argument(
-        "--ref",
-        action="append",
-        required=True,
-        type=Path,
-        metavar="FILE",
-        help="reference translations; can be repeated",
+        "--ref", action="append", required=True, type=Path, metavar="FILE", help="references; can be repeated"
     )
     compare.add_argument("--src", type=Path, metavar="FILE", help="the source, for scores by source length")
     compare.add_argument(
         "--groups", type=growing, default=GROUPS, metavar="N,N,...", help="source lengths at which groups begin"
     )
     compare.add_argument(
-        "--tags",
-        action="append",
-        default=[],
-        metavar="TAG,...",
-        help="tags of one part of speech, such as NN,VB; can be repeated",
+        "--tags", action="append", default=[], metavar="TAG,...", help="such as NN,VB; can be repeated"
     )
     compare.add_argument("--ref-tags", type=Path, metavar="FILE", help="tags of the words of the (first) reference")
     compare.add_argument(
-        "--system-tags",
-        action="append",
-        type=named_path,
-        default=[],
-        metavar="NAME=FILE",
-        help="tags of the words of a system",
+        "--system-tags", action="append", type=named_path, default=[], metavar="NAME=FILE", help="the same for a system"
     )
     compare.add_argument(
         "--differences", type=positive, default=10, metavar="N", help="sentences to show (default: 10)"
