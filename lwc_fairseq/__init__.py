@@ -1,7 +1,8 @@
-"""Models for machine translation from papers, for fairseq: the layer-wise coordinated Transformer, DeepAtt and its
-relatives, asynchronous bidirectional decoding.
+"""A fairseq plugin with machine translation models from three papers: the layer-wise coordinated Transformer, DeepAtt
+and its relatives, and asynchronous bidirectional decoding.
 
-``fairseq-train --user-dir lwc_fairseq`` imports this package, which registers its models, task, criterions, optimizers.
+``fairseq-train --user-dir lwc_fairseq`` imports this package, which registers its models, task, criterions and
+optimizers.
 """
 
 import lwc_fairseq_compat
@@ -21,10 +22,10 @@ try:
 except ModuleNotFoundError as error:
     if str(error.name).partition(".")[0] == __name__:
         raise
-    # `lwc-fairseq doctor` has to work where PyTorch, fairseq or another requirement is missing. Nothing else works
-    # there: importing a model raises the same error again.
+    # `lwc-fairseq doctor` must work even if PyTorch, fairseq or another requirement is missing. Nothing else works
+    # then: importing a model raises the same error again.
     missing = error
 
     def load(*args, **kwargs):
-        """Raises ModuleNotFoundError, whose message says what to install."""
+        """Raises ModuleNotFoundError with a message that says what to install."""
         raise ModuleNotFoundError(how_to_install(missing), name=missing.name)

@@ -1,4 +1,4 @@
-"""The hardware and the versions that a number was measured with."""
+"""The hardware and the software versions of a measurement."""
 
 import os
 import platform
@@ -12,7 +12,7 @@ import lwc_fairseq
 
 
 def hardware() -> str:
-    """The GPUs, or the processor."""
+    """Describe the GPUs or, without GPUs, the processor."""
     if torch.cuda.is_available():
         return f"{torch.cuda.device_count()} × {torch.cuda.get_device_name()}"
     try:
@@ -23,6 +23,6 @@ def hardware() -> str:
 
 
 def versions() -> str:
-    """The versions of Python, PyTorch, fairseq and this package."""
+    """Return the versions of Python, PyTorch, fairseq and this package in one line."""
     python = f"Python {platform.python_version()}, PyTorch {torch.__version__}"
     return f"{python}, fairseq {fairseq.__version__}, lwc_fairseq {lwc_fairseq.__version__}"

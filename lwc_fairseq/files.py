@@ -7,17 +7,17 @@ from lwc_fairseq_compat import UserError
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a text file, so that it is never seen incomplete."""
+    """Write a text file atomically, so that other processes never see an incomplete file."""
     making = path.with_name(path.name + ".making")
     making.write_text(text, encoding="utf-8")
     os.replace(making, path)
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a text file. As in fairseq, only the newline character ends a line.
+    """Read the lines of a text file. As in fairseq, only the newline character ends a line.
 
     Raises:
-        UserError: the file cannot be read, or is empty.
+        UserError: the file cannot be read, is not UTF-8, or is empty.
     """
     try:
         text = path.read_bytes().decode("utf-8")
@@ -32,10 +32,10 @@ def read_lines(path: Path) -> list[str]:
 
 
 def make_folder(out: Path) -> None:
-    """Make the folder of --out.
+    """Create the folder of --out.
 
     Raises:
-        UserError: that is not possible.
+        UserError: the folder cannot be created.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)

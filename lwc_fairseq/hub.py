@@ -1,4 +1,4 @@
-"""Trained models in Python: `load(checkpoint, data).translate(["…"])`."""
+"""Loading trained models in Python: `load(checkpoint, data).translate(["…"])`."""
 
 import os
 from collections.abc import Sequence
@@ -19,16 +19,17 @@ def load(
     tokenizer: str | None = None,
     **settings,
 ) -> GeneratorHubInterface:
-    """Load a model, or an ensemble with the same dictionaries, that is ready to translate.
+    """Load a model for translation, or an ensemble of models with the same dictionaries.
 
         load("checkpoint_best.pt", "data-bin", bpe_codes="codes").translate(["Ein Satz ."], beam=6)
 
     Args:
-        checkpoint: the file, or for an ensemble several files in one folder.
+        checkpoint: the checkpoint file or, for an ensemble, several files in one folder.
         data: the folder that fairseq-preprocess wrote.
-        bpe_codes: the codes of subword-nmt. Without them, sentences are given as sub-words, and so are translations.
-        tokenizer: a tokenizer of fairseq, such as "moses".
-        settings: of the task or the model, in place of those in the checkpoint, such as gnmt_length_penalty=True.
+        bpe_codes: the codes of subword-nmt. Without them, sentences and translations consist of subwords.
+        tokenizer: the name of a fairseq tokenizer, such as "moses".
+        settings: options of the task or the model that override those in the checkpoint, such as
+            gnmt_length_penalty=True.
 
     Returns:
         fairseq's interface: `translate`, `generate` (scores, attention), `encode` and `decode`. It is a torch module,
@@ -40,7 +41,7 @@ def load(
     paths = [Path(one) for one in ([checkpoint] if isinstance(checkpoint, Source) else checkpoint)]
     for path in [*paths, Path(data), *([Path(bpe_codes)] if bpe_codes else [])]:
         if not path.exists():
-            raise UserError(f"{path}: there is no such file or folder")
+            raise UserError(f"{path}: no such file or folder")
     if len({path.resolve().parent for path in paths}) > 1:
         raise UserError(f"{', '.join(map(str, paths))}: an ensemble's files must be in one folder")
     if bpe_codes:

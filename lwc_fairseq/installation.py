@@ -1,10 +1,10 @@
-"""What to install when something that this package needs is missing. Imports only the standard library."""
+"""Installation hints for missing requirements. This module imports only the standard library."""
 
 FAIRSEQ = "0.12.2"
 
 
 def how_to_install(error: ModuleNotFoundError) -> str:
-    """What is missing, and the command that installs it, in one line."""
+    """Return one line that names what is missing and the command that installs it."""
     if error.name == "fairseq":
         return f"lwc_fairseq needs fairseq {FAIRSEQ}; install it with: pip install --no-deps fairseq=={FAIRSEQ}"
     return f"{error}; install what the package needs with: pip install ."

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """A table, as lines."""
+    """Return the lines of a table."""
     return [line(header), line(["---"] * len(header)), *map(line, rows)]
 
 

@@ -3,11 +3,11 @@
 PyTorch (2.5 and later) calls :func:`activate` at the end of ``import torch``, because ``setup.py`` names it in the
 entry-point group ``torch.backends``. fairseq imports torch before its first dataclass, so this is early enough even
 for the plain ``fairseq-train``, which reads ``--user-dir`` only after it has imported fairseq. :func:`activate` only
-puts a finder on ``sys.meta_path``. The files with the patches are imported when fairseq is, so a program that never
-imports fairseq pays for one string comparison per import.
+puts a finder on ``sys.meta_path``. The files with the patches are imported together with fairseq, so a program that
+never imports fairseq only pays for one string comparison per import.
 
-Each patch stands below a decorator that names what it mends (:mod:`.hooks`). Its docstring says why the patch exists
-and when it stops being needed. fairseq is archived, so most patches stay for as long as 0.12.2 is its last release.
+Each patch has a decorator that names what it replaces (:mod:`.hooks`). Its docstring says why the patch exists and when
+it stops being needed. fairseq is archived, so most patches stay for as long as 0.12.2 is its last release.
 """
 
 import sys
@@ -18,7 +18,7 @@ from .hooks import Finder
 __all__ = ["UserError", "activate"]
 
 PATCH_FILES = ("stack", "errors", "checkpoints", "data", "generation", "plugins", "processes", "termination")
-"""The order of the patches. Where two of them wrap the same function, the later one calls the earlier one."""
+"""The order of the patches. If two patches wrap the same function, the later patch calls the earlier one."""
 
 
 def activate():

@@ -1,4 +1,5 @@
-"""Checkpoints: read safely, compared with their checksums, written as a whole, and named in messages."""
+"""Checkpoints: patches that read them safely, verify their checksums, write them atomically, and name them in
+messages."""
 
 import argparse
 import codecs
@@ -78,7 +79,7 @@ def broadcast_configurations(broadcast):
 
 @mends("fairseq.checkpoint_utils", "load_checkpoint_to_cpu")
 def name_unreadable_checkpoint(load):
-    """Name the checkpoint that cannot be read, whatever is wrong with it, and refuse one that has changed.
+    """Name the checkpoint that cannot be read, whatever the cause, and reject a checkpoint that has changed.
 
     Why: PyTorch stores checksums in a checkpoint, but does not compare them when it reads. Needed: always.
     """
@@ -103,7 +104,7 @@ def name_unreadable_checkpoint(load):
 
 
 def check_sums(path):
-    """Compare the parts of a checkpoint with the checksums in it. Checkpoints of PyTorch before 1.6 have none.
+    """Compare the parts of a checkpoint with its checksums. Checkpoints of PyTorch before 1.6 have no checksums.
 
     Raises:
         zipfile.BadZipFile: a part differs from its checksum.
@@ -116,10 +117,10 @@ def check_sums(path):
 
 
 def check_contents(state):
-    """Check that what a file holds is a checkpoint of fairseq.
+    """Check that the content of a file is a fairseq checkpoint.
 
     Raises:
-        TypeError: it is not.
+        TypeError: the content is something else.
     """
     if not isinstance(state, dict):
         raise TypeError(f"it holds a {type(state).__name__}, not a dictionary")
@@ -198,7 +199,7 @@ def copy_whole_files(module):
 
 
 def unwritten_checkpoint(path, error):
-    """The error that a user sees when a checkpoint could not be written."""
+    """Return the error that a user sees when a checkpoint cannot be written."""
     reason = getattr(error, "strerror", None) or (str(error).splitlines() or [type(error).__name__])[0]
     free = shutil.disk_usage(os.path.dirname(path) or ".").free // 2**20
     return UserError(

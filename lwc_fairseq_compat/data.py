@@ -1,4 +1,4 @@
-"""Data: the lines of a text, dictionaries, data sets and batches. They are read as they are, and named in messages."""
+"""Data: patches that read lines of text unchanged, and name dictionaries, data sets and batches in messages."""
 
 import atexit
 import contextlib
@@ -15,7 +15,7 @@ from .errors import UserError
 from .hooks import mends
 
 EXIT_LIMIT_S = 5.0
-"""How long a command that ends waits for the threads that read ahead. A disk may not answer."""
+"""Seconds that an ending command waits for the threads that read ahead. A disk may not respond."""
 
 TRANSLATION_MODELS = (
     "of translation models fairseq-validate gives the perplexity, and fairseq-generate --score-reference the score of "
@@ -80,7 +80,7 @@ def name_missing_dictionary(add_from_file):
 
 @mends("fairseq.data.data_utils", "infer_language_pair")
 def name_missing_pair(infer):
-    """Say that the data folder is missing, or that no file in it tells the languages.
+    """Say that the data folder is missing, or that no file in it identifies the language pair.
 
     Why: fairseq fails with a traceback. Needed: always.
     """
@@ -187,7 +187,7 @@ def name_batch_with_bad_gradients(train_step):
 
 @mends("fairseq.trainer", "Trainer._prepare_sample")
 def remember_batch(prepare_sample):
-    """Keep the batch at hand for :func:`tell_size_of_large_batch`.
+    """Keep the current batch for :func:`tell_size_of_large_batch`.
 
     Needed: always.
     """
@@ -202,7 +202,7 @@ def remember_batch(prepare_sample):
 
 @mends("fairseq.trainer", "Trainer._log_oom")
 def tell_size_of_large_batch(log_oom):
-    """Tell the size of a batch that does not fit into memory.
+    """Log the size of a batch that does not fit into memory.
 
     Why: fairseq prints only the state of the memory. Needed: always.
     """
@@ -235,7 +235,7 @@ def stop_reading_ahead_at_exit(module):
         readers = [thread for thread in threading.enumerate() if isinstance(thread, module.BackgroundConsumer)]
         give_up = time.monotonic() + EXIT_LIMIT_S
         for reader in readers:
-            reader._max_len = 0  # it stops after the batch at hand, once the queue has room for it
+            reader._max_len = 0  # it stops after the current batch, once the queue has room for it
         while any(reader.is_alive() for reader in readers) and time.monotonic() < give_up:
             for reader in readers:
                 with contextlib.suppress(queue.Empty):

@@ -1,4 +1,4 @@
-"""Errors that a user can mend, and how the commands print them."""
+"""Errors that a user can fix, and how the commands print them."""
 
 import sys
 
@@ -6,7 +6,7 @@ from .hooks import before_fairseq
 
 
 class UserError(ValueError):
-    """Bad input that the user can mend. The message names the option or file, its value and the remedy.
+    """An error that the user can fix. The message names the option or file, its value and the remedy.
 
     The ``fairseq-*`` commands print it as one line without a traceback (:func:`print_user_errors_in_one_line`).
     """
@@ -14,7 +14,7 @@ class UserError(ValueError):
 
 @before_fairseq
 def print_user_errors_in_one_line():
-    """End a command with one line, not with a traceback, when the user can mend the cause.
+    """End a command with one line instead of a traceback when the user can fix the cause.
 
     Why: the commands of ``fairseq_cli`` let every exception through. Needed: always.
     """

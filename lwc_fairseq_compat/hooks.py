@@ -10,7 +10,7 @@ A patch is a decorator for one attribute of fairseq: it receives the original an
 
         return filter_indices_by_named_size
 
-A patch that adds what a module lacks has no original: it names the module alone and receives the module.
+A patch that adds something to a module has no original: it names only the module, and receives the module.
 """
 
 import functools
@@ -34,8 +34,8 @@ def mends(module: str, attribute: str | None = None) -> Callable[[Callable], Cal
 
     Args:
         module: the full name of a module of fairseq.
-        attribute: what to replace, such as "function" or "Class.method". The patch is called with the present value and
-            returns the new one. Without an attribute, the patch is called with the module.
+        attribute: what to replace, such as "function" or "Class.method". The patch is called with the current value and
+            returns the new value. Without an attribute, the patch is called with the module.
     """
 
     def register(patch: Callable) -> Callable:
@@ -46,7 +46,7 @@ def mends(module: str, attribute: str | None = None) -> Callable[[Callable], Cal
 
 
 class Finder:
-    """Finds the modules of fairseq where Python finds them, and applies the patches when they run.
+    """Finds fairseq's modules as Python does, and applies the patches to each module after it has run.
 
     Args:
         files: the modules that define patches. Patches are applied in the order of these files and, within a file, from

@@ -1,4 +1,4 @@
-"""How ``--user-dir`` finds a plugin."""
+"""The lookup of plugins by ``--user-dir``."""
 
 import argparse
 import functools
@@ -12,8 +12,8 @@ from .hooks import mends
 
 @mends("fairseq.utils", "import_user_module")
 def import_plugins_by_name(import_user_module):
-    """Let ``--user-dir NAME`` mean the installed package NAME where there is no such folder, and let any path to a
-    package that is already imported name that package.
+    """Let ``--user-dir NAME`` load the installed package NAME if there is no such folder, and accept any path to a
+    package that is already imported.
 
     Why: fairseq looks beside its own folder, which does not find an editable installation, and takes another spelling
     of the path of an imported package for a different package of the same name. Needed: always.
@@ -29,10 +29,10 @@ def import_plugins_by_name(import_user_module):
 
 
 def plugin_folder(user_dir):
-    """The folder of the package that ``--user-dir`` means.
+    """Return the folder of the package that ``--user-dir`` names.
 
     Raises:
-        UserError: the path is a folder that holds the package, such as its repository.
+        UserError: the path is a folder that contains the package, such as its repository.
     """
     name = os.path.basename(os.path.normpath(user_dir))
     if os.path.exists(user_dir):

@@ -1,4 +1,4 @@
-"""Several processes, the devices that they use, and precision."""
+"""Training with several processes, their devices, and their precision."""
 
 import functools
 import importlib.util
@@ -26,13 +26,13 @@ def check_precision_of_every_command(import_user_module):
 
 
 def check_precision(common):
-    """Check that half precision is asked for only where there is a GPU.
+    """Check that half precision is requested only if there is a GPU.
 
     Args:
         common: fairseq's group of common options, or a part of it.
 
     Raises:
-        UserError: it is asked for with ``--cpu`` or without a CUDA device.
+        UserError: half precision is requested with ``--cpu`` or without a CUDA device.
     """
     options = ("memory_efficient_fp16", "fp16", "memory_efficient_bf16", "bf16", "amp")  # each implies the next
     chosen = [name for name in options if getattr(common, name, False)]
@@ -83,7 +83,7 @@ def refuse_backends_of_fairscale(call_main):
 
 @mends("fairseq.distributed.utils", "_infer_single_node_init")
 def count_devices_before_starting(infer_single_node_init):
-    """Say how to start several processes where there are too few GPUs for them.
+    """Say how to start several processes if there are fewer GPUs than processes.
 
     Why: fairseq fails an assertion. Needed: always.
     """
@@ -149,7 +149,7 @@ def save_number_of_processes(state_dict):
 
 @mends("fairseq.data.iterators", "EpochBatchIterator.load_state_dict")
 def resume_with_other_number_of_processes(load_state_dict):
-    """Resume in the middle of an epoch after the batches that were read, however many processes read them.
+    """Resume in the middle of an epoch after the batches that were read, even with another number of processes.
 
     Why: the saved position counts the batches of one process. With another number of processes, training would skip
     or repeat batches. If the new number does not divide the batches that were read, the last few are repeated.

@@ -1,4 +1,4 @@
-"""Training that is told to end (SIGTERM, which schedulers send some time before they kill) saves first."""
+"""Training saves a checkpoint before it ends on SIGTERM, which schedulers send some time before they kill a job."""
 
 import functools
 import logging
@@ -16,12 +16,12 @@ from torch.utils import data
 from .hooks import mends
 
 SAME_REQUEST_S = 1.0
-"""A second signal within this time belongs to the first: a scheduler signals every process of a job, and the process
-that started the others passes its own signal on."""
+"""Seconds in which a second signal counts as a copy of the first: a scheduler signals every process of a job, and the
+process that started the others also passes its own signal on."""
 
 
 class Termination:
-    """Remembers that this process was told to end. A second request ends the process at once."""
+    """Records that this process received SIGTERM. A second request ends the process immediately."""
 
     def __init__(self):
         self.requested_at = None  # in seconds of the monotonic clock
@@ -41,7 +41,7 @@ class Termination:
             signal.raise_signal(number)
 
     def is_requested(self):
-        """Whether any process of the job was told to end. All processes call this after the same update."""
+        """Return whether any process of the job received SIGTERM. All processes call this after the same update."""
         requested = self.requested_at is not None
         if not torch.distributed.is_initialized():
             return requested
@@ -72,7 +72,7 @@ def listen_when_training_begins(get_train_iterator):
 
 @mends("fairseq.trainer", "Trainer.train_step")
 def save_when_terminated(train_step):
-    """Save after the update at hand and exit with status 143, which no script takes for success.
+    """Save after the current update and exit with status 143, which scripts treat as a failure.
 
     If fairseq is about to validate and save after this update anyway, training ends one update later, so that resuming
     is exact. Several processes agree on the update after which all of them stop.
@@ -88,7 +88,7 @@ def save_when_terminated(train_step):
         if termination.is_requested() and not fairseq_saves_now(self):
             checkpoint_utils.save_checkpoint(self.cfg.checkpoint, self, self._train_iterator, None)
             if torch.distributed.is_initialized():
-                torch.distributed.barrier()  # the launcher ends all processes as soon as one of them exits
+                torch.distributed.barrier()  # the launcher terminates all processes as soon as one exits
             logger.info(f"terminated after update {self.get_num_updates()}; the same command goes on there")
             sys.exit(128 + signal.SIGTERM)
         return logging_output
@@ -97,7 +97,7 @@ def save_when_terminated(train_step):
 
 
 def fairseq_saves_now(trainer):
-    """Whether fairseq itself validates or saves after the update that the trainer has just made."""
+    """Return whether fairseq itself validates or saves after the update that the trainer has just made."""
     updates = trainer.get_num_updates()
     intervals = (trainer.cfg.checkpoint.save_interval_updates, trainer.cfg.dataset.validate_interval_updates)
     at_interval = any(interval > 0 and updates % interval == 0 for interval in intervals)
@@ -130,7 +130,7 @@ def keep_data_workers_when_terminated(get_iterator_for_epoch):
 
 
 class LoaderOfLastingWorkers(data.DataLoader):
-    """Starts its workers with SIGTERM blocked, so that there is no moment at which the signal could end them."""
+    """Starts its workers with SIGTERM blocked, so that the signal cannot end them at any moment."""
 
     def __iter__(self):
         old = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})

@@ -52,7 +52,7 @@ def test_fairseqs_own_way(tiny_checkpoint, tiny_data, printed):
 
 
 def test_bad_input(tiny_checkpoint, tiny_data, tmp_path):
-    with pytest.raises(ValueError, match="there is no such file or folder"):
+    with pytest.raises(ValueError, match="no such file or folder"):
         load(tmp_path / "none.pt", tiny_data)
     with pytest.raises(ValueError, match="no such file or folder"):
         load(tiny_checkpoint, tmp_path / "none")

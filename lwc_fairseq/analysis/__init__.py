@@ -1,1 +1,1 @@
-"""What trained models do: their translations, their attention, and the word alignments that follow from it."""
+"""Analysis of trained models: their translations, their attention, and word alignments from attention."""

@@ -1,6 +1,6 @@
 """Word alignments from attention.
 
-A link (i, j) joins source word i and target word j, counted from 0. Its Pharaoh form is `i-j`.
+A link (i, j) connects source word i and target word j, counted from 0. In the Pharaoh format it is `i-j`.
 
 Letters: n source and m target tokens, N and M words.
 """
@@ -18,7 +18,7 @@ Link = tuple[int, int]
 
 
 def word_numbers(tokens: list[str]) -> list[int]:
-    """The number of the word that each token is part of. A token that ends in @@ continues in the next one."""
+    """Return, for each token, the number of its word. A token that ends in @@ continues in the next token."""
     numbers, word = [], 0
     for token in tokens:
         numbers.append(word)
@@ -27,9 +27,9 @@ def word_numbers(tokens: list[str]) -> list[int]:
 
 
 def by_words(weights: Tensor, source: list[str], target: list[str]) -> Tensor:
-    """Attention between words (M, N) from attention between sub-words (m, n).
+    """Convert attention between subwords (m, n) to attention between words (M, N).
 
-    A source word gets the sum over its parts, a target word the mean over its parts.
+    The weight of a source word is the sum over its subwords; a target word takes the mean over its subwords.
     """
     rows, columns = (torch.tensor(word_numbers(tokens)) for tokens in (target, source))
     words = weights.new_zeros(int(rows.max()) + 1, weights.size(1)).index_add(0, rows, weights)
@@ -38,13 +38,13 @@ def by_words(weights: Tensor, source: list[str], target: list[str]) -> Tensor:
 
 
 def choose(attentions: list[Tensor], layer: int | None, head: int | None) -> Tensor:
-    """The weights (m, n) of a layer and a head; None takes the mean over layers or heads.
+    """Return the weights (m, n) of a layer and a head. None selects the mean over layers or heads.
 
     Args:
-        attentions: (H, m, n) for each layer.
+        attentions: the weights of each layer, (H, m, n).
 
     Raises:
-        UserError: there is no such layer or head.
+        UserError: the model has no such layer or head.
     """
     stacked = torch.stack([weights if head is None else pick(weights, head, "--head") for weights in attentions])
     heads = stacked.mean(1) if head is None else stacked
@@ -52,10 +52,10 @@ def choose(attentions: list[Tensor], layer: int | None, head: int | None) -> Ten
 
 
 def pick(weights: Tensor, index: int, option: str) -> Tensor:
-    """One entry of the first dimension.
+    """Return one entry of the first dimension.
 
     Raises:
-        UserError: there is no such entry.
+        UserError: the entry does not exist.
     """
     if not 0 <= index < len(weights):
         raise UserError(f"{option} {index}: the model has {len(weights)}, counted from 0")
@@ -63,7 +63,7 @@ def pick(weights: Tensor, index: int, option: str) -> Tensor:
 
 
 def links(sentence: Forced, layer: int | None, head: int | None) -> list[Link]:
-    """A link from each target word to the source word that it attends to most."""
+    """Link each target word to the source word that it attends to most."""
     source, target = sentence.source[:-1], sentence.target[:-1]  # without the end symbols
     if not source or not target:
         return []

@@ -1,4 +1,4 @@
-"""Attention weights of a trained model, read while it is given a translation (forced decoding).
+"""Attention weights of a trained model under teacher forcing with given translations (forced decoding).
 
 Letters: B sentences, H heads, m target tokens, n source tokens.
 """
@@ -22,15 +22,15 @@ from ..models.interface import attention_weights
 
 @dataclass(frozen=True)
 class Forced:
-    """A sentence pair, and how its translation attends to the source: row j belongs to the step that produces token j.
+    """A sentence pair and its attention weights. Row j of the weights belongs to the step that produces token j.
 
-    The translation is in reading order, also if the model produces it from right to left.
+    The translation is in reading order, even if the model produces it from right to left.
     """
 
-    number: int  # in the data
-    source: list[str]  # n tokens, sub-words, the end symbol last
-    target: list[str]  # m, the same
-    attentions: list[Tensor]  # a layer each, (H, m, n)
+    number: int  # index in the data
+    source: list[str]  # n subwords, the end symbol last
+    target: list[str]  # m subwords, the end symbol last
+    attentions: list[Tensor]  # one tensor per layer, (H, m, n)
 
 
 def load(checkpoint: str, data: str) -> tuple[nn.Module, FairseqTask]:
@@ -48,10 +48,12 @@ def load(checkpoint: str, data: str) -> tuple[nn.Module, FairseqTask]:
 
 
 def force(model: nn.Module, task: FairseqTask, subset: str, batch_size: int = 50) -> Iterator[Forced]:
-    """Let a model translate a subset of the task's data as the references do. The sentences come in order of length.
+    """Yield the attention of a model that is forced to produce the references of a subset of the task's data.
+
+    The sentences are in order of length.
 
     Raises:
-        UserError: there is no such subset, or the model has no attention to show.
+        UserError: the subset does not exist, or the attention of the model cannot be read.
     """
     task.load_dataset(subset)
     dataset = task.dataset(subset)
@@ -64,7 +66,7 @@ def force(model: nn.Module, task: FairseqTask, subset: str, batch_size: int = 50
 
 @torch.no_grad()
 def force_batch(model: nn.Module, task: FairseqTask, sample: dict, device: torch.device) -> Iterator[Forced]:
-    """The sentences of one batch."""
+    """Yield the sentences of one batch."""
     source = sample["net_input"]["src_tokens"]
     inputs = source.to(device), sample["net_input"]["prev_output_tokens"].to(device)
     attentions = attention_weights(model, *inputs).source

@@ -1,4 +1,4 @@
-"""Translations of several systems side by side: scores, groups of source length, and the largest differences."""
+"""Comparison of several systems' translations: scores, scores by source length, and the largest differences."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,22 +16,22 @@ VARIANTS = {
     "BLEU, lower-cased": Score(lowercase=True),
     "BLEU, 13a": Score(tokenize="13a"),
 }
-"""BLEU as the papers report it, of tokenised text with or without case, and of text that sacrebleu tokenises."""
+"""Variants of BLEU: the papers' BLEU on tokenised text, with and without case, and BLEU with sacrebleu's tokenizer."""
 
 GROUPS = (10, 20, 30, 40, 50)
-"""The source lengths at which groups begin. Zhang, Xiong, Su (2018) have [0, 10), [10, 20), ..., [50, ∞)."""
+"""The source lengths at which groups begin. Zhang, Xiong, Su (2018) use [0, 10), [10, 20), ..., [50, ∞)."""
 
 
 @dataclass(frozen=True)
 class Sentences:
-    """The lines to compare, one for each sentence. The other systems are tested against the first one."""
+    """The lines to compare, one per sentence. Significance tests compare the first system with each other system."""
 
     systems: dict[str, list[str]]
     references: list[list[str]]
     source: list[str] | None = None
 
     def check(self) -> None:
-        """Raises UserError if two of the files have different numbers of lines."""
+        """Raises UserError if two files have different numbers of lines."""
         named = {f"reference {i}": lines for i, lines in enumerate(self.references, 1)} | self.systems
         if self.source is not None:
             named["the source"] = self.source
@@ -43,7 +43,7 @@ class Sentences:
                 )
 
     def of(self, system: str, rows: Sequence[int] | None = None) -> Translations:
-        """A system's translations of all sentences, or of those in `rows`."""
+        """Return a system's translations of all sentences, or of the sentences in `rows`."""
         rows = range(len(self.systems[system])) if rows is None else rows
         return Translations(
             [self.systems[system][row] for row in rows], [[lines[row] for row in rows] for lines in self.references]
@@ -52,24 +52,24 @@ class Sentences:
 
 @dataclass
 class Comparison:
-    """What :func:`compare` finds."""
+    """The result of :func:`compare`."""
 
     signatures: dict[str, str]
-    scores: dict[str, dict[str, float]]  # by system: every variant, chrF2, length ratio, and p except of the first
+    scores: dict[str, dict[str, float]]  # by system: all BLEU variants, chrF2, length ratio, p (not for the first)
     groups: list[dict] = field(default_factory=list)
-    parts: dict[str, dict[str, list[float]]] = field(default_factory=dict)  # by tags and by system: BLEU-1 to 4
+    parts: dict[str, dict[str, list[float]]] = field(default_factory=dict)  # by tags, then by system: BLEU-1 to BLEU-4
     differences: list[dict] = field(default_factory=list)
 
 
 def compare(sentences: Sentences, bounds: Sequence[int] = GROUPS, differences: int = 10) -> Comparison:
-    """Everything except parts of speech.
+    """Compare the systems in everything except parts of speech.
 
     Args:
-        bounds: the source lengths at which groups begin; there are groups if there is a source.
-        differences: the number of sentences to show.
+        bounds: the source lengths at which groups begin. Groups need a source.
+        differences: the number of sentences with the largest differences to return.
 
     Raises:
-        UserError: two of the files have different numbers of lines.
+        UserError: two files have different numbers of lines.
     """
     sentences.check()
     metrics = {**{name: bleu(options) for name, options in VARIANTS.items()}, "chrF2": CHRF()}
@@ -95,7 +95,7 @@ def corpus_bleu(found: Translations, options: Score) -> float:
 
 
 def length_groups(sentences: Sentences, bounds: Sequence[int]) -> list[dict]:
-    """BLEU and the mean length in words for each group of sentences; the source's length decides the group."""
+    """Return BLEU and the mean length in words for each group of sentences. The source length determines the group."""
     lengths = [len(line.split()) for line in sentences.source or []]
     groups = []
     for low, high in zip([0, *bounds], [*bounds, None], strict=True):
@@ -116,7 +116,7 @@ def mean_length(lines: list[str], rows: list[int]) -> float:
 
 
 def largest_differences(sentences: Sentences, number: int) -> list[dict]:
-    """The sentences with the largest differences between the systems in sentence-level chrF2."""
+    """Return the sentences with the largest differences in sentence-level chrF2 between the systems."""
     rows = []
     for row in range(len(sentences.references[0])):
         references = [lines[row] for lines in sentences.references]

@@ -1,4 +1,4 @@
-"""The files that show a comparison: compare.md, compare.json and lengths.png."""
+"""The output files of a comparison: compare.md, compare.json and lengths.png."""
 
 import json
 from dataclasses import asdict
@@ -13,7 +13,7 @@ from .compare import Comparison
 
 
 def markdown(found: Comparison) -> str:
-    """A comparison as Markdown."""
+    """Return a comparison as Markdown."""
     first = next(iter(found.scores))
     columns = list(found.scores[first])
     test = f"p, against {first}"
@@ -65,7 +65,7 @@ def differences_page(found: Comparison) -> list[str]:
 
 
 def write(found: Comparison, out: Path) -> list[Path]:
-    """Write compare.md, compare.json and, if there are groups, lengths.png; returns their paths."""
+    """Write compare.md, compare.json and, if there are groups, lengths.png, and return their paths."""
     write_whole(out / "compare.md", markdown(found))
     write_whole(out / "compare.json", json.dumps(asdict(found), indent=1, ensure_ascii=False))
     written = [out / "compare.md", out / "compare.json"]
@@ -76,7 +76,7 @@ def write(found: Comparison, out: Path) -> list[Path]:
 
 
 def make_groups_figure(groups: list[dict]) -> Figure:
-    """Plot BLEU and mean length over groups of source length, a line for each system."""
+    """Plot BLEU and mean length over groups of source length, with one line per system."""
     figure = Figure(figsize=(10, 4), layout="constrained")
     x = [group_name(group) for group in groups]
     titles = {"bleu": "BLEU", "length": "words of the translation"}

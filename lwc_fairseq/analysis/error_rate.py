@@ -13,7 +13,7 @@ from .gold import Gold, check_inside
 
 @dataclass(frozen=True)
 class ErrorRate:
-    """Summed over all sentences, with A the links found, S the sure and P the possible ones:
+    """The alignment error rate over all sentences. A are the links found, S the sure and P the possible gold links.
 
     precision = |A ∩ P| / |A|,  recall = |A ∩ S| / |S|,  AER = 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|)
     """
@@ -24,10 +24,10 @@ class ErrorRate:
 
 
 def error_rate(found: list[set[Link]], gold: list[Gold]) -> ErrorRate:
-    """The error rate of alignments, given sentence by sentence.
+    """Compute the error rate of alignments; `found` and `gold` have one entry per sentence.
 
     Raises:
-        UserError: the numbers of sentences differ, or no sentence has a link.
+        UserError: the numbers of sentences differ, or neither `found` nor `gold` has a link.
     """
     if len(found) != len(gold):
         raise UserError(f"{len(found)} alignments, but {len(gold)} in the gold file: give files of the same sentences")
@@ -44,14 +44,14 @@ def error_rate(found: list[set[Link]], gold: list[Gold]) -> ErrorRate:
 
 
 def layer_error_rates(sentences: Iterable[Forced], gold: list[Gold], gold_file: Path) -> dict[str, ErrorRate]:
-    """The error rate of each layer, by its number, and of the mean over all layers ("all").
+    """Compute the error rate of each layer, by its number, and of the mean over all layers ("all").
 
     Args:
-        gold: the alignment of each sentence, in the order of the data.
-        gold_file: the file that they come from, for error messages.
+        gold: the gold alignment of each sentence, in the order of the data.
+        gold_file: the file of the gold alignments, for error messages.
 
     Raises:
-        UserError: the alignments are not those of these sentences.
+        UserError: the gold alignments do not match the sentences.
     """
     found: dict[str, dict[int, set[Link]]] = {}
     for one in sentences:

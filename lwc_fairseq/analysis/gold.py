@@ -1,4 +1,4 @@
-"""Files of word alignments: gold ones, whose links are sure or possible, and those of a system."""
+"""Files of word alignments: gold alignments, whose links are sure or possible, and the alignments of a system."""
 
 import re
 from dataclasses import dataclass
@@ -13,17 +13,17 @@ from .attention import Forced
 
 @dataclass(frozen=True)
 class Gold:
-    """The links of a sentence. Every sure link is possible, too."""
+    """The gold links of a sentence. Every sure link is also a possible link."""
 
     sure: set[Link]
     possible: set[Link]
 
 
 def parse_line(line: str, first: int) -> Gold:
-    """Read links `i-j` (sure) and `ipj` or `i?j` (possible), whose words are counted from `first`.
+    """Parse links `i-j` (sure) and `ipj` or `i?j` (possible), with words counted from `first`.
 
     Raises:
-        ValueError: a link is written otherwise, or its words are counted from another number.
+        ValueError: a link has another format, or a word number less than `first`.
     """
     sure, possible = set(), set()
     for word in line.split():
@@ -40,13 +40,13 @@ def parse_line(line: str, first: int) -> Gold:
 
 
 def read_alignments(path: Path, first: int = 0) -> list[Gold]:
-    """Read a file of alignments, one sentence a line.
+    """Read a file of gold alignments, one sentence per line.
 
     Args:
         first: the number of the first word, 0 or 1.
 
     Raises:
-        UserError: the file or a line of it cannot be read.
+        UserError: the file cannot be read, or a line is invalid.
     """
     alignments = []
     for number, line in enumerate(read_lines(path), 1):
@@ -58,10 +58,10 @@ def read_alignments(path: Path, first: int = 0) -> list[Gold]:
 
 
 def read_links(path: Path) -> list[set[Link]]:
-    """Read a file of links that a system found, whose words are counted from 0.
+    """Read a file of a system's links, with words counted from 0.
 
     Raises:
-        UserError: the file cannot be read, or has links that are only possible.
+        UserError: the file cannot be read, or contains possible links.
     """
     alignments = read_alignments(path)
     for number, alignment in enumerate(alignments, 1):
@@ -71,7 +71,7 @@ def read_links(path: Path) -> list[set[Link]]:
 
 
 def check_inside(gold: Gold, sentence: Forced, where: str) -> None:
-    """Raises UserError if a gold link names a word that the sentence does not have."""
+    """Raises UserError if a gold link refers to a word beyond the end of the sentence."""
     sizes = [len(set(word_numbers(tokens[:-1]))) for tokens in (sentence.source, sentence.target)]
     for i, j in sorted(gold.possible):
         if i >= sizes[0] or j >= sizes[1]:

@@ -1,4 +1,4 @@
-"""One page of HTML in one file, which needs no network."""
+"""Self-contained HTML pages, which need no network."""
 
 import base64
 import html
@@ -21,7 +21,7 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; background: #f5f5f5; paddi
 
 
 def page(title: str, parts: list[str]) -> str:
-    """A page with a title and parts that are HTML."""
+    """Return a page with a title and `parts`, which are HTML."""
     name = html.escape(title)
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
     body = "\n".join([f"<h1>{name}</h1>", *parts])
@@ -41,7 +41,7 @@ def definitions(facts: dict[str, str]) -> str:
 
 
 def cell(value: object) -> str:
-    """A number as people write it; nothing for None."""
+    """Format a number for readers; None becomes an empty cell."""
     if value is None:
         return ""
     if isinstance(value, int):

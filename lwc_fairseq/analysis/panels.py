@@ -1,6 +1,6 @@
-"""What a model attends to while it produces a translation: a panel of weights for each layer.
+"""The attention weights of a model for one translation, as a panel for each layer.
 
-A row is the step that produces a token, a column is a token that it attends to.
+Each row is the step that produces a token, and each column is a token that this step attends to.
 
 Letters: H heads, n source and m target tokens.
 """
@@ -21,12 +21,12 @@ from .attention import symbols
 
 START = "(start)"
 MEAN = "mean"
-"""In place of the number of a layer: the mean over all layers."""
+"""Replaces the number of a layer, and selects the mean over all layers."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """The weights of a layer. The first `split` columns are the source; the others are what else is attended to."""
+    """The weights of a layer. The first `split` columns are source tokens; the others are target tokens."""
 
     title: str
     rows: list[str]
@@ -38,15 +38,15 @@ class Panel:
 def panels(
     model: nn.Module, task: FairseqTask, source: str, target: str | None, layer: int | str | None, head: int | None
 ) -> list[Panel]:
-    """The attention of a model for one sentence.
+    """Return the attention of a model for one sentence.
 
     Args:
-        source, target: tokens as in the data (sub-words, if it has them). Without a target the model translates.
-        layer: the only one to show; None shows each of them, MEAN the mean over all.
-        head: the only one to show; None shows the mean over all.
+        source, target: tokens as in the data (subwords, if the data has subwords). Without a target, the model's own
+        translation is used. layer: the layer to show; None shows all layers, MEAN shows the mean over layers. head: the
+        head to show; None shows the mean over heads.
 
     Raises:
-        UserError: there is no such layer or head, or a sentence is empty.
+        UserError: the model has no such layer or head, or a sentence is empty.
     """
     device = next(model.parameters()).device
     src_tokens = encode(task.source_dictionary, source, "--source").to(device)[None]
@@ -71,7 +71,7 @@ def panels(
 
 
 def encode(dictionary, text: str, option: str) -> Tensor:
-    """Token ids (n,), the end symbol last. Words that are not in the dictionary become unknown words.
+    """Encode a text as token ids (n,), the end symbol last. Words that are not in the dictionary become unknown words.
 
     Raises:
         UserError: the text has no words.
@@ -82,7 +82,7 @@ def encode(dictionary, text: str, option: str) -> Tensor:
 
 
 def translate(model: nn.Module, task: FairseqTask, src_tokens: Tensor) -> Tensor:
-    """The model's own translation (m,), with beam 5, in reading order."""
+    """Return the model's own translation (m,), with beam 5, in reading order."""
     generator = task.build_generator([model], GenerationConfig(beam=5))
     lengths = src_tokens.new_tensor([src_tokens.size(1)])
     sample = {"net_input": {"src_tokens": src_tokens, "src_lengths": lengths}}
@@ -92,7 +92,8 @@ def translate(model: nn.Module, task: FairseqTask, src_tokens: Tensor) -> Tensor
 def other_columns(
     model: nn.Module, task: FairseqTask, src_tokens: Tensor, weights: DecoderAttention, produced: list[str]
 ) -> tuple[list[Tensor], list[str]]:
-    """The weights of each layer to what is not the source, and the tokens that they belong to."""
+    """Return each layer's attention weights over target tokens (the target so far or a reverse translation), and these
+    tokens."""
     if weights.target:
         return weights.target, [START, *produced[:-1]]
     if weights.reverse:
@@ -105,5 +106,5 @@ def of_layer(weights: list[Tensor], layer: int | str) -> Tensor:
 
 
 def by_head(weights: Tensor, head: int | None) -> Tensor:
-    """From (H, m, n) to (m, n)."""
+    """Reduce weights (H, m, n) to (m, n)."""
     return weights.mean(0) if head is None else pick(weights, head, "--head")

@@ -1,4 +1,4 @@
-"""BLEU of the words of certain parts of speech, as in Zhang, Xiong, Su (2018), Table 3."""
+"""BLEU of words with certain parts of speech, as in Zhang, Xiong, Su (2018), Table 3."""
 
 from collections.abc import Sequence
 
@@ -10,11 +10,11 @@ from lwc_fairseq_compat import UserError
 def part_of_speech_bleu(
     tags: Sequence[str], texts: dict[str, list[str]], tagged: dict[str, list[str]], reference: str
 ) -> dict[str, list[float]]:
-    """BLEU-1 to BLEU-4 of each system, computed from the words with certain tags alone.
+    """Compute BLEU-1 to BLEU-4 of each system from only the words with certain tags.
 
     Args:
-        tags: a word counts if its tag begins with one of these, as NNS begins with NN.
-        texts, tagged: for each system and for the reference, by name, its lines and a tag for each of their words.
+        tags: a word counts if its tag begins with one of these; for example, NNS begins with NN.
+        texts, tagged: by the name of each system and of the reference, its lines, and lines with a tag for each word.
         reference: the name of the reference.
 
     Raises:
@@ -32,10 +32,10 @@ def part_of_speech_bleu(
 
 
 def pairs_of(name: str, lines: list[str], tagged: list[str]) -> list[tuple[list[str], list[str]]]:
-    """The words and the tags of each line.
+    """Return the words and the tags of each line.
 
     Raises:
-        UserError: their numbers differ.
+        UserError: the numbers of words and tags differ.
     """
     if len(lines) != len(tagged):
         raise UserError(f"{name}: {len(lines)} lines, but {len(tagged)} lines of tags")
@@ -47,5 +47,5 @@ def pairs_of(name: str, lines: list[str], tagged: list[str]) -> list[tuple[list[
 
 
 def keep(tags: Sequence[str], words: list[str], of_words: list[str]) -> str:
-    """The words whose tag begins with one of `tags`."""
+    """Return the words whose tags begin with one of `tags`."""
     return " ".join(word for word, tag in zip(words, of_words, strict=True) if tag.startswith(tuple(tags)))

@@ -1,6 +1,6 @@
 """Pictures of attention: a heat map for each layer, with tokens on both axes.
 
-The scale goes from white to dark blue, so it works in grey as well.
+The color scale runs from white to dark blue, so the pictures are also readable in grayscale.
 """
 
 import html
@@ -22,7 +22,7 @@ FORMATS = (".png", ".svg", ".html")
 
 
 def draw(made: list[Panel], path: Path, title: str) -> None:
-    """Write a picture as .png, as .svg, or as .html in one file.
+    """Write a picture as a .png, .svg or self-contained .html file.
 
     Raises:
         UserError: the path has another suffix.
@@ -67,7 +67,7 @@ def draw_panel(panel: Panel, axes):
 
 
 def page(title: str, svg: str) -> str:
-    """A page of HTML with one picture."""
+    """Return an HTML page with one picture."""
     body = svg[svg.index("<svg") :]
     name = html.escape(title)
     style = "body{font-family:sans-serif;margin:1em}svg{max-width:100%;height:auto}"
@@ -76,7 +76,7 @@ def page(title: str, svg: str) -> str:
 
 
 def save_weights(made: list[Panel], path: Path) -> None:
-    """Write the numbers of a picture: weights (layers, rows, columns), tokens, and the number of source columns."""
+    """Write the data of a picture: weights (layers, rows, columns), tokens, and the number of source columns."""
     with path.open("wb") as out:
         np.savez(
             out,

@@ -1,4 +1,4 @@
-"""sacrebleu's scores of translations, and whether two systems differ."""
+"""Scores of translations and significance tests, with sacrebleu."""
 
 from dataclasses import dataclass
 from statistics import median
@@ -13,14 +13,14 @@ from .translations import Translations
 
 @dataclass
 class Score:
-    """sacrebleu's options. The papers' data are tokenised, so by default sacrebleu does not tokenise."""
+    """sacrebleu's options. The papers' data are tokenised, so sacrebleu does not tokenise by default."""
 
     tokenize: str = "none"
     lowercase: bool = False
 
 
 def bleu(options: Score) -> BLEU:
-    """sacrebleu's metric.
+    """Return sacrebleu's BLEU metric.
 
     Raises:
         UserError: sacrebleu has no such tokenizer.
@@ -31,7 +31,8 @@ def bleu(options: Score) -> BLEU:
 
 
 def score(translations: Translations, options: Score) -> dict:
-    """BLEU, its signature, chrF2, and the number of words of the translation divided by that of the reference."""
+    """Return BLEU, its signature, chrF2, and the number of translated words divided by the number of reference
+    words."""
     metric = bleu(options)
     result = metric.corpus_score(translations.hypotheses, translations.references)
     return {
@@ -43,7 +44,7 @@ def score(translations: Translations, options: Score) -> dict:
 
 
 def significance(baseline: list[Translations], system: list[Translations], options: Score) -> float:
-    """p of sacrebleu's paired bootstrap test on BLEU, the median over seeds.
+    """Return p of sacrebleu's paired bootstrap test on BLEU, the median over seeds.
 
     Args:
         baseline, system: the translations of each seed.
@@ -51,7 +52,7 @@ def significance(baseline: list[Translations], system: list[Translations], optio
     values = []
     for one, other in zip(baseline, system, strict=False):
         if one.hypotheses == other.hypotheses:
-            values.append(1.0)  # sacrebleu gives 0.001, since no resampled difference is larger than 0
+            values.append(1.0)  # sacrebleu returns 0.001, because no resampled difference exceeds 0
             continue
         test = PairedTest(
             [("baseline", one.hypotheses), ("system", other.hypotheses)],

@@ -1,4 +1,4 @@
-"""The translations of a test set, and the files that hold them."""
+"""The translations of a test set, and the files that contain them."""
 
 import re
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from ..files import read_lines
 
 @dataclass(frozen=True)
 class Translations:
-    """The sentences of a test set, in its order."""
+    """The translations, references and sources of a test set, in its order."""
 
     hypotheses: list[str]
-    references: list[list[str]]  # a list for each reference translation
+    references: list[list[str]]  # one list per set of references
     source: list[str] | None = None
 
 
@@ -42,7 +42,7 @@ def read_generated(path: Path) -> Translations:
 
 
 def read_hypotheses(path: Path) -> list[str]:
-    """Read translations from a text file, one a line, or from the output of fairseq-generate or fairseq-interactive.
+    """Read translations from a text file, one per line, or from the output of fairseq-generate or fairseq-interactive.
 
     Raises:
         UserError: the file cannot be read, or is empty.
@@ -56,10 +56,10 @@ def read_hypotheses(path: Path) -> list[str]:
 
 
 def with_references(translations: Translations, references: list[list[str]]) -> Translations:
-    """The same hypotheses with other references.
+    """Return the same hypotheses with other references.
 
     Raises:
-        UserError: a reference has another number of sentences.
+        UserError: a reference has a different number of sentences.
     """
     for reference in references:
         if len(reference) != len(translations.hypotheses):

@@ -1,4 +1,4 @@
-"""The command `lwc-fairseq`: tables of runs, averaged checkpoints, and what models do."""
+"""The command `lwc-fairseq`: tables of runs, averages of checkpoints, and analysis of models."""
 
 import argparse
 import logging
@@ -12,10 +12,10 @@ from .doctor import add_doctor
 
 
 def parser(only_doctor: bool = False) -> argparse.ArgumentParser:
-    """The command line, either with all commands or with `doctor` alone.
+    """Build the argument parser, either with all commands or only with `doctor`.
 
     Raises:
-        ModuleNotFoundError: something is missing that one of the other commands imports.
+        ModuleNotFoundError: a requirement of the other commands is missing.
     """
     top = argparse.ArgumentParser(prog="lwc-fairseq", description=__doc__)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -39,10 +39,10 @@ def add_commands_with_requirements(commands) -> None:
 
 
 def main() -> None:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # like Ctrl-C: it ends the runs, too
-    logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # it reports each step of a test
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # like Ctrl-C: terminates the runs, too
+    logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # it logs each step of a test
     try:
-        # the doctor has to work where the other commands cannot be imported
+        # The doctor must work even if the other commands cannot be imported.
         args = parser(only_doctor=sys.argv[1:2] == ["doctor"]).parse_args()
     except ModuleNotFoundError as error:
         sys.exit(f"lwc-fairseq: error: {how_to_install(error)}")

@@ -1,4 +1,4 @@
-"""`lwc-fairseq align` and `aer`: word alignments, and their error rate."""
+"""`lwc-fairseq align` and `aer`: word alignments and their error rate."""
 
 import argparse
 import sys
@@ -21,20 +21,22 @@ def add_align(commands) -> None:
     align = commands.add_parser(
         "align",
         help="word alignments from attention",
-        description="Let a model translate a test set as the references do, and link each target word to the source "
+        description="Force a model to produce the references of a test set, and link each target word to the source "
         "word that it attends to most. Each line has the links i-j of a sentence, between source word i and target "
-        "word j, counted from 0. Sub-words (@@) are joined to words.",
+        "word j, counted from 0. Subwords (@@) are merged into words.",
     )
     add_model(align)
-    align.add_argument("--subset", default="test", help="the set of sentences (default: test)")
+    align.add_argument("--subset", default="test", help="the subset of the data (default: test)")
     align.add_argument(
-        "--layer", type=number_or_all, default="all", metavar="K", help="from 0, or all for their mean (default)"
+        "--layer", type=number_or_all, default="all", metavar="K", help="layer, from 0, or all for the mean (default)"
     )
     align.add_argument(
-        "--head", type=number_or_all, default="all", metavar="H", help="from 0, or all for their mean (default)"
+        "--head", type=number_or_all, default="all", metavar="H", help="head, from 0, or all for the mean (default)"
     )
-    align.add_argument("--out", type=Path, metavar="FILE", help="default: standard output")
-    align.add_argument("--gold", type=Path, metavar="FILE", help="print each layer's error rate instead of links")
+    align.add_argument("--out", type=Path, metavar="FILE", help="output file (default: standard output)")
+    align.add_argument(
+        "--gold", type=Path, metavar="FILE", help="gold alignments; print each layer's error rate instead of links"
+    )
     add_first(align)
     align.set_defaults(call=align_command)
 
@@ -43,10 +45,10 @@ def add_aer(commands) -> None:
     aer = commands.add_parser(
         "aer",
         help="alignment error rate",
-        description="Print alignment error rate, precision and recall, summed over all sentences. Of the gold links, "
-        "i-j are sure, ipj and i?j are possible.",
+        description="Print alignment error rate, precision and recall over all sentences. Gold links are "
+        "i-j (sure) and ipj or i?j (possible).",
     )
-    aer.add_argument("hypothesis", type=Path, metavar="HYP", help="links i-j, counted from 0, one sentence a line")
+    aer.add_argument("hypothesis", type=Path, metavar="HYP", help="links i-j, counted from 0, one sentence per line")
     aer.add_argument("gold", type=Path, metavar="GOLD")
     add_first(aer)
     aer.set_defaults(call=aer_command)
@@ -55,7 +57,7 @@ def add_aer(commands) -> None:
 def align_command(args: argparse.Namespace) -> int:
     if args.gold is not None:
         if args.out or args.layer is not None or args.head is not None:
-            raise UserError("--gold shows every layer: leave out --out, --layer and --head, or leave out --gold")
+            raise UserError("--gold prints every layer: leave out --out, --layer and --head, or leave out --gold")
         print_error_rates(args)
         return 0
     found = {one.number: pharaoh(links(one, args.layer, args.head)) for one in forced(args)}
@@ -72,8 +74,8 @@ def forced(args: argparse.Namespace) -> Iterator[Forced]:
 
 
 def print_error_rates(args: argparse.Namespace) -> None:
-    """Print a row for each layer, and one for the mean over the layers."""
-    gold = read_alignments(args.gold, args.gold_first)  # before the model, which takes longer
+    """Print a row for each layer, and a row for the mean over layers."""
+    gold = read_alignments(args.gold, args.gold_first)  # before the model, which takes longer to load
     rates = layer_error_rates(forced(args), gold, args.gold)
     rows = [[name, *percentages(rate)] for name, rate in rates.items()]
     print("\n".join(table(["layer", "AER", "precision", "recall"], rows)))

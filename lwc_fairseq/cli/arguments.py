@@ -1,4 +1,4 @@
-"""Arguments that several commands share, and the types of their values."""
+"""Arguments that several commands share, and their types."""
 
 import argparse
 from pathlib import Path
@@ -25,18 +25,18 @@ def positive(text: str) -> int:
 def number_or_all(text: str) -> int | None:
     if text == "all" or text.isdecimal():
         return None if text == "all" else int(text)
-    raise argparse.ArgumentTypeError(f"{text}: give a number from 0, or all")
+    raise argparse.ArgumentTypeError(f"{text}: give a number, counted from 0, or all")
 
 
 def named_path(text: str) -> tuple[str, Path]:
     name, equals, path = text.partition("=")
     if not (name and equals and path):
-        raise argparse.ArgumentTypeError(f"{text}: give a name and a file, as ours=hypotheses.txt")
+        raise argparse.ArgumentTypeError(f"{text}: give a name and a file, such as ours=hypotheses.txt")
     return name, Path(path)
 
 
 def growing(text: str) -> list[int]:
     numbers = [positive(part) for part in text.split(",")]
     if numbers != sorted(set(numbers)):
-        raise argparse.ArgumentTypeError(f"{text}: give growing lengths")
+        raise argparse.ArgumentTypeError(f"{text}: give lengths in increasing order")
     return numbers

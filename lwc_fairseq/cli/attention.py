@@ -13,19 +13,24 @@ def add_attention(commands) -> None:
     attention = commands.add_parser(
         "attention",
         help="pictures of attention",
-        description="Draw heat maps of a model's attention while it produces a translation: to the source and, right "
-        "of a line, to the target so far (mixed attention, self-attention) or to the reverse translation. Each row is "
-        "the step that produces a token.",
+        description="Draw heat maps of a model's attention while it produces a translation: over the source and, to "
+        "the right of a line, over the target so far (mixed attention, self-attention) or the reverse translation. "
+        "Each row is the step that produces a token.",
     )
     add_model(attention)
-    attention.add_argument("--source", required=True, help="a sentence, in tokens as in the data")
+    attention.add_argument("--source", required=True, help="a sentence, tokenized as the data")
     attention.add_argument("--target", help="its translation (default: the model's own)")
     attention.add_argument(
-        "--layer", type=layer_choice, metavar="K", help="from 0, or all (default), or mean for the mean of all layers"
+        "--layer",
+        type=layer_choice,
+        metavar="K",
+        help="layer, from 0, or all (default), or mean for the mean over layers",
     )
-    attention.add_argument("--head", type=number_or_all, metavar="H", help="from 0, or all for their mean (default)")
-    attention.add_argument("--out", required=True, type=Path, metavar="FILE", help="a .png, .svg or .html")
-    attention.add_argument("--weights", type=Path, metavar="FILE.npz", help="also write the numbers")
+    attention.add_argument(
+        "--head", type=number_or_all, metavar="H", help="head, from 0, or all for the mean (default)"
+    )
+    attention.add_argument("--out", required=True, type=Path, metavar="FILE", help="output file, .png, .svg or .html")
+    attention.add_argument("--weights", type=Path, metavar="FILE.npz", help="also write the weights")
     attention.set_defaults(call=attention_command)
 
 

@@ -1,4 +1,4 @@
-"""`lwc-fairseq average`: the mean of checkpoints."""
+"""`lwc-fairseq average`: the mean of several checkpoints' weights."""
 
 import argparse
 from pathlib import Path
@@ -15,8 +15,10 @@ def add_average(commands) -> None:
         help="average checkpoints",
         description="Write a checkpoint whose weights are the mean of several checkpoints of one training run.",
     )
-    average.add_argument("inputs", nargs="+", type=Path, metavar="PATH", help="checkpoints, or with --last a folder")
-    average.add_argument("--last", type=positive, metavar="N", help="take the last N epochs' checkpoints of the folder")
+    average.add_argument("inputs", nargs="+", type=Path, metavar="PATH", help="checkpoints or, with --last, a folder")
+    average.add_argument(
+        "--last", type=positive, metavar="N", help="average the checkpoints of the last N epochs in the folder"
+    )
     average.add_argument("--out", required=True, type=Path, metavar="FILE")
     average.set_defaults(call=average_command)
 

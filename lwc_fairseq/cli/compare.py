@@ -1,4 +1,4 @@
-"""`lwc-fairseq compare`: translations of several systems side by side."""
+"""`lwc-fairseq compare`: a comparison of several systems' translations."""
 
 import argparse
 import sys
@@ -17,26 +17,30 @@ from .arguments import growing, named_path, positive
 def add_compare(commands) -> None:
     compare = commands.add_parser(
         "compare",
-        help="translations of several systems side by side",
+        help="compare translations of several systems",
         description="Print scores with sacrebleu's signatures, a paired bootstrap test against the first system, "
         "scores by source length and by part of speech, and the sentences on which the systems differ most.",
     )
     compare.add_argument(
-        "systems", nargs="+", type=named_path, metavar="NAME=FILE", help="text, or the output of fairseq-generate"
+        "systems", nargs="+", type=named_path, metavar="NAME=FILE", help="text, or fairseq-generate's output"
     )
     compare.add_argument(
-        "--ref", action="append", required=True, type=Path, metavar="FILE", help="reference translations; repeatable"
+        "--ref", action="append", required=True, type=Path, metavar="FILE", help="references; can be repeated"
     )
-    compare.add_argument("--src", type=Path, metavar="FILE", help="the source, for groups by length")
+    compare.add_argument("--src", type=Path, metavar="FILE", help="the source, for scores by source length")
     compare.add_argument(
-        "--groups", type=growing, default=GROUPS, metavar="N,N,...", help="lengths at which a group begins"
+        "--groups", type=growing, default=GROUPS, metavar="N,N,...", help="source lengths at which groups begin"
     )
-    compare.add_argument("--tags", action="append", default=[], metavar="TAG,...", help="as NN,VB; repeatable")
-    compare.add_argument("--ref-tags", type=Path, metavar="FILE", help="a tag for each word of the (first) reference")
+    compare.add_argument(
+        "--tags", action="append", default=[], metavar="TAG,...", help="such as NN,VB; can be repeated"
+    )
+    compare.add_argument("--ref-tags", type=Path, metavar="FILE", help="tags of the words of the (first) reference")
     compare.add_argument(
         "--system-tags", action="append", type=named_path, default=[], metavar="NAME=FILE", help="the same for a system"
     )
-    compare.add_argument("--differences", type=positive, default=10, metavar="N", help="sentences (default: 10)")
+    compare.add_argument(
+        "--differences", type=positive, default=10, metavar="N", help="sentences to show (default: 10)"
+    )
     compare.add_argument("--out", type=Path, metavar="DIR", help="write compare.md, compare.json and lengths.png")
     compare.set_defaults(call=compare_command)
 
@@ -44,7 +48,7 @@ def add_compare(commands) -> None:
 def compare_command(args: argparse.Namespace) -> int:
     systems = {name: read_hypotheses(path) for name, path in args.systems}
     if len(systems) < len(args.systems):
-        raise UserError("two systems have the same name: give each one of its own")
+        raise UserError("two systems have the same name: give each system its own name")
     source = read_lines(args.src) if args.src else None
     sentences = Sentences(systems, [read_lines(path) for path in args.ref], source)
     found = compare(sentences, args.groups, args.differences)
@@ -58,10 +62,10 @@ def compare_command(args: argparse.Namespace) -> int:
 
 
 def parts_of_speech(args: argparse.Namespace, sentences: Sentences) -> dict[str, dict[str, list[float]]]:
-    """BLEU-1 to BLEU-4 by the tags of --tags, of the systems that have tags.
+    """Compute BLEU-1 to BLEU-4, by the tags in --tags, of the systems that have tags.
 
     Raises:
-        UserError: the reference has no tags, or no system has, or tags are given for an unknown system.
+        UserError: the reference has no tags, no system has tags, or an unknown system has tags.
     """
     tagged = {name: read_lines(path) for name, path in args.system_tags}
     unknown = sorted(tagged.keys() - sentences.systems.keys())

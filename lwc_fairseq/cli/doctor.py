@@ -1,4 +1,4 @@
-"""`lwc-fairseq doctor`: what is installed here, and a command for each problem."""
+"""`lwc-fairseq doctor`: checks the installation, and prints a command for each problem."""
 
 import argparse
 import os
@@ -28,7 +28,7 @@ PIP = shlex.join([sys.executable, "-m", "pip", "install"])
 
 @dataclass(frozen=True)
 class Finding:
-    """A line of the report. It is a problem if it has a command that solves it."""
+    """A line of the report. It is a problem if it has a command, which solves the problem."""
 
     name: str
     value: str
@@ -38,8 +38,8 @@ class Finding:
 def add_doctor(commands) -> None:
     doctor = commands.add_parser(
         "doctor",
-        help="what is installed here, and a command for each problem",
-        description="Prints versions, whether fairseq works here, CUDA and its kernels, and for each problem the "
+        help="check the installation, and print a command for each problem",
+        description="Check versions, fairseq, CUDA and its kernels, and print for each problem the "
         "command that solves it. The exit status is 1 if there is a problem.",
     )
     doctor.set_defaults(call=doctor_command)
@@ -73,7 +73,7 @@ def examine() -> list[Finding]:
 
 
 def requirements() -> list[Requirement]:
-    """What setup.py requires, as it was when the package was installed."""
+    """Return the requirements in setup.py at the time when the package was installed."""
     try:
         all_of_them = map(Requirement, requires("lwc_fairseq") or [])
     except PackageNotFoundError:
@@ -103,13 +103,13 @@ def of_fairseq() -> Finding:
         import fairseq.data.data_utils_fast
         import fairseq.libbleu  # noqa: F401
     except ImportError as error:
-        if str(error.name).startswith("fairseq"):  # any other module is a requirement, with a line of its own
+        if str(error.name).startswith("fairseq"):  # any other module is a requirement and has its own line
             return Finding("fairseq", f"{found}, whose compiled part is missing ({error})", install)
     return Finding("fairseq", found)
 
 
 def of_import() -> Finding:
-    """Whether another Python process can import fairseq. This process patches fairseq in any case."""
+    """Check that another Python process can import fairseq. (This process always patches fairseq.)"""
     name, off = "compatibility", "TORCH_DEVICE_BACKEND_AUTOLOAD"
     if os.environ.get(off) == "0":
         return Finding(name, f"{off}=0 keeps PyTorch from loading lwc_fairseq_compat", f"unset {off}")
@@ -129,7 +129,7 @@ def of_commands() -> Finding:
     mend = (
         f"source {shlex.quote(str(activate))}" if activate.exists() else f'export PATH={shlex.quote(str(here))}:"$PATH"'
     )
-    value = f"fairseq-train is that of another environment, {found}" if found else "fairseq-train is not on the path"
+    value = f"fairseq-train belongs to another environment, {found}" if found else "fairseq-train is not on the PATH"
     return Finding("commands", value, mend)
 
 

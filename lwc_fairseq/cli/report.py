@@ -1,4 +1,4 @@
-"""`lwc-fairseq report`: a finished table as one page."""
+"""`lwc-fairseq report`: a finished table as an HTML page."""
 
 import argparse
 from pathlib import Path
@@ -11,13 +11,13 @@ from .arguments import add_first
 def add_report(commands) -> None:
     report = commands.add_parser(
         "report",
-        help="a finished table as one page",
-        description="Write one page of HTML that needs no network: results, curve, scores by source length, word "
+        help="write a finished table as an HTML page",
+        description="Write a self-contained HTML page: results, curve, scores by source length, word "
         "alignments, samples, the sentences on which the rows differ most, and attention.",
     )
     report.add_argument("folder", type=Path, metavar="DIR", help="the folder that `table` wrote to")
     report.add_argument("--out", type=Path, metavar="FILE.html", help="default: DIR/report.html")
-    report.add_argument("--gold", type=Path, metavar="FILE", help="alignments of the test set, for a table of AER")
+    report.add_argument("--gold", type=Path, metavar="FILE", help="gold alignments of the test set, for a table of AER")
     add_first(report)
     report.set_defaults(call=report_command)
 

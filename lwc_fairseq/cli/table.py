@@ -1,4 +1,4 @@
-"""`lwc-fairseq table`: a table of runs."""
+"""`lwc-fairseq table`: trains, translates and scores the rows of a table."""
 
 import argparse
 import shlex
@@ -24,17 +24,19 @@ def add_table(commands) -> None:
         "table",
         help="train, translate and score every row of a table",
         description="Train every row of a table file, translate the test set, score the translations, and write "
-        "table.md, table.json and, for a curve, table.png. If it was stopped, the same command continues.",
+        "table.md, table.json and, for a curve, table.png. If the command is stopped, run it again to continue.",
     )
     table.add_argument("table", type=Path, metavar="TABLE.yaml", help="one of examples/tables, or your own")
     table.add_argument("--data", required=True, help="a folder that fairseq-preprocess wrote")
     table.add_argument("--out", required=True, type=Path, help="a folder for checkpoints, logs and results")
-    table.add_argument("--profile", type=Path, metavar="FILE.yaml", help="other sizes and flags, for smaller data")
-    table.add_argument("--rows", nargs="+", metavar="NAME", help="only these rows, and the rows that they need")
+    table.add_argument("--profile", type=Path, metavar="FILE.yaml", help="sizes and flags for smaller data")
+    table.add_argument("--rows", nargs="+", metavar="NAME", help="run only these rows and the rows that they need")
     table.add_argument("--seeds", type=positive, default=1, metavar="N", help="runs of each row (default: 1)")
-    table.add_argument("--train", type=shlex.split, default=[], metavar="FLAGS", help="more flags of fairseq-train")
     table.add_argument(
-        "--generate", type=shlex.split, default=[], metavar="FLAGS", help="more flags of fairseq-generate"
+        "--train", type=shlex.split, default=[], metavar="FLAGS", help="additional flags of fairseq-train"
+    )
+    table.add_argument(
+        "--generate", type=shlex.split, default=[], metavar="FLAGS", help="additional flags of fairseq-generate"
     )
     table.add_argument(
         "--references",
@@ -42,21 +44,21 @@ def add_table(commands) -> None:
         type=Path,
         default=[],
         metavar="FILE",
-        help="reference translations in place of the data's",
+        help="reference translations that replace the data's",
     )
-    table.add_argument("--gold", type=Path, metavar="FILE", help="alignments of the test set, for tables of AER")
+    table.add_argument("--gold", type=Path, metavar="FILE", help="gold alignments of the test set, for tables of AER")
     add_first(table)
     table.add_argument(
-        "--parallel", type=positive, metavar="N", help="runs at a time (default: one for each GPU, or one)"
+        "--parallel", type=positive, metavar="N", help="number of parallel runs (default: one per GPU, or one)"
     )
     how = table.add_mutually_exclusive_group()
-    how.add_argument("--dry-run", action="store_true", help="print the shell commands, one a line, and run nothing")
+    how.add_argument("--dry-run", action="store_true", help="print the shell commands, one per line, and run nothing")
     how.add_argument("--collect", action="store_true", help="make the table from finished runs, and run nothing")
     table.set_defaults(call=make_table)
 
 
 def make_table(args: argparse.Namespace) -> int:
-    """Make a table. Returns the exit status, 1 if a row failed."""
+    """Run a table. Returns the exit status, which is 1 if a row failed."""
     settings = Settings(
         table=load_table(args.table, args.rows),
         profile=load_profile(args.profile),
@@ -65,13 +67,13 @@ def make_table(args: argparse.Namespace) -> int:
         train=tuple(args.train),
         generate=tuple(args.generate),
     )
-    bleu(settings.score)  # refuses an unknown tokenizer before hours of training
+    bleu(settings.score)  # rejects an unknown tokenizer before hours of training
     jobs = settings.jobs(args.seeds)
     if args.dry_run:
         print("\n".join(line for job in jobs for line in job.shell_lines()))
         return 0
     if (settings.table.metric == "aer") != bool(args.gold):
-        needs = "needs --gold, the alignments of the test set" if not args.gold else "has no use for --gold"
+        needs = "needs --gold, the alignments of the test set" if not args.gold else "does not use --gold: leave it out"
         raise UserError(f"{args.table} {needs}")
     references = [read_lines(path) for path in args.references]
     gold = read_alignments(args.gold, args.gold_first) if args.gold else None

@@ -1,4 +1,4 @@
-"""The criterion of asynchronous bidirectional decoding: a weighted loss of both directions."""
+"""The criterion of asynchronous bidirectional decoding: a weighted sum of both directions' losses."""
 
 import math
 from dataclasses import dataclass, field
@@ -35,20 +35,25 @@ class BidirectionalCrossEntropy(ChunkedCrossEntropyCriterion):
 
         -λ Σ_j log P(y_j | y_<j, x, s̃) - (1 - λ) Σ_j log P(y_j | y_>j, x)
 
-    The second term is teacher-forced on the reversed target. λ is --forward-weight. In the authors' published code λ
-    weighs the other term. A term of weight 0 is still logged. --label-smoothing applies to both terms (paper: none).
+    The second term is teacher-forced on the reversed target. λ is --forward-weight. In the authors' published code, λ
+    is the weight of the other term. A term of weight 0 is still logged. --label-smoothing applies to both terms (paper:
+    none).
 
-    The model returns what goes into both output layers, and the logits are computed in chunks
+    The model returns the inputs of both output layers, and the criterion computes the logits in chunks
     (:mod:`~lwc_fairseq.modules.chunked_cross_entropy`).
     """
 
     config = BidirectionalCrossEntropyConfig
 
     def forward(self, model, sample: dict, reduce: bool = True) -> tuple[Tensor, int, dict]:
-        """Loss (in nats, summed over the batch), its denominator, and what is logged."""
+        """Return the loss (in nats, summed over the batch), its denominator, and the logging output.
+
+        Raises:
+            UserError: the model has no backward decoder.
+        """
         if not isinstance(unwrap(model), BidirectionalModel):
             raise UserError(
-                "--criterion bidirectional_cross_entropy needs a model with a backward decoder, and this one has none: "
+                "--criterion bidirectional_cross_entropy needs a model with a backward decoder, but this has none: "
                 "train --arch abd, or use --criterion cross_entropy"
             )
         forward, backward = model(**sample["net_input"], backward=True, features_only=True)
@@ -60,7 +65,7 @@ class BidirectionalCrossEntropy(ChunkedCrossEntropyCriterion):
 
     @staticmethod
     def reduce_metrics(logging_outputs: list[dict]) -> None:
-        """Both terms in bits per token, and their perplexities. The forward term has the usual names."""
+        """Log both terms in bits per token, and their perplexities. The forward term has fairseq's usual names."""
 
         def total(name):
             return sum(log.get(name, 0) for log in logging_outputs)

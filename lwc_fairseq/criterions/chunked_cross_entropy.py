@@ -17,7 +17,7 @@ from ..modules.output_features import OutputFeatures
 
 @dataclass
 class ChunkedCrossEntropyConfig(FairseqDataclass):
-    label_smoothing: float = field(default=0.0, metadata={"help": "ε of label smoothing, 0 for none"})
+    label_smoothing: float = field(default=0.0, metadata={"help": "ε of label smoothing; 0 means none"})
     sentence_avg: bool = II("optimization.sentence_avg")
 
     def check(self) -> None:
@@ -28,7 +28,7 @@ class ChunkedCrossEntropyConfig(FairseqDataclass):
 
 @register_criterion("chunked_cross_entropy", dataclass=ChunkedCrossEntropyConfig)
 class ChunkedCrossEntropyCriterion(FairseqCriterion):
-    """The loss of fairseq's `label_smoothed_cross_entropy`, or with ε = 0 of its `cross_entropy`, and the same log. It
+    """Computes and logs the loss of fairseq's `label_smoothed_cross_entropy` or, with ε = 0, of its `cross_entropy`. It
     is faster and needs less memory (:mod:`~lwc_fairseq.modules.chunked_cross_entropy`).
 
     It works with every model of this plugin, and with models of fairseq whose decoder takes `features_only` and ends in
@@ -48,10 +48,10 @@ class ChunkedCrossEntropyCriterion(FairseqCriterion):
         return cls(task, cfg)
 
     def forward(self, model, sample: dict, reduce: bool = True) -> tuple[Tensor, int, dict]:
-        """Loss (in nats, summed over the batch), its denominator, and what is logged.
+        """Return the loss (in nats, summed over the batch), its denominator, and the logging output.
 
         Raises:
-            UserError: the model does not give what goes into its output layer.
+            UserError: the model cannot return the input of its output layer.
         """
         target = sample["target"]
         features = output_features(model, sample["net_input"], target.ne(self.padding_idx))
@@ -59,12 +59,12 @@ class ChunkedCrossEntropyCriterion(FairseqCriterion):
         return self.with_log(sample, loss, nll_loss=nll)
 
     def term(self, features: OutputFeatures, target: Tensor) -> tuple[Tensor, Tensor]:
-        """Smoothed and plain negative log-likelihood of the targets (B, m), padded."""
+        """Compute the smoothed and the plain negative log-likelihood of padded targets (B, m)."""
         real = target[target.ne(self.padding_idx)]
         return chunked_cross_entropy(*features, real, self.cfg.label_smoothing)
 
     def with_log(self, sample: dict, loss: Tensor, **others: Tensor) -> tuple[Tensor, int, dict]:
-        """The loss, its denominator, and what is logged: the loss and `others`."""
+        """Return the loss, its denominator, and the logging output with the loss and `others`."""
         sentences = sample["target"].size(0)
         sample_size = sentences if self.cfg.sentence_avg else sample["ntokens"]
         sums = {name: value.data for name, value in {"loss": loss, **others}.items()}

@@ -1,4 +1,4 @@
-"""Concatenated language pairs: ordered, batched and packed by the length of source plus target."""
+"""Concatenated language pairs, ordered and batched by the length of source plus target, and packed."""
 
 import dataclasses
 
@@ -12,13 +12,14 @@ from .reverse import reverse_words
 
 
 class ConcatPairDataset(BaseWrapperDataset):
-    """A :class:`LanguagePairDataset` whose pairs count as long as source and target together.
+    """A :class:`LanguagePairDataset` in which the length of a pair is n + m, for n source and m target tokens.
 
     Args:
         dataset: the pairs.
-        padding_idx: the padding token.
-        with_packing: add "packing", the fields of :class:`~lwc_fairseq.data.packing.Packing`, to a batch's net_input.
-        reverse_target: reverse the words of each target.
+        padding_idx: the id of the padding token.
+        with_packing: whether to add "packing", the fields of :class:`~lwc_fairseq.data.packing.Packing`, to a batch's
+            net_input.
+        reverse_target: whether to reverse the words of each target.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class ConcatPairDataset(BaseWrapperDataset):
         return item
 
     def collater(self, samples: list[dict], pad_to_length: dict | None = None) -> dict:
-        """fairseq's batch, with "packing" in net_input if it is wanted and there is a target."""
+        """Return fairseq's batch. With `with_packing`, net_input contains "packing" if there is a target."""
         batch = self.dataset.collater(samples, pad_to_length)
         inputs = batch.get("net_input", {})
         if self.with_packing and "prev_output_tokens" in inputs:
@@ -55,19 +56,20 @@ class ConcatPairDataset(BaseWrapperDataset):
         return batch
 
     def num_tokens(self, index: int) -> int:
-        """n + m of a pair; --max-tokens bounds their sum over a batch."""
+        """Return n + m of a pair. --max-tokens limits their sum over a batch."""
         return int(self.num_tokens_vec(np.array([index]))[0])
 
     def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
-        """n + m of each pair."""
+        """Return n + m of each pair."""
         pairs = self.dataset
         return pairs.src_sizes[indices] + (0 if pairs.tgt_sizes is None else pairs.tgt_sizes[indices])
 
     def batch_by_size(self, indices: np.ndarray, max_tokens: int | None = None, **limits) -> list[np.ndarray]:
-        """fairseq's batches, with n + m as the length of a pair. (The wrapped dataset would count max(n, m).)
+        """Return fairseq's batches, with n + m as the length of a pair. (The wrapped dataset would use max(n, m).)
 
         Raises:
-            UserError: a pair is longer than max_tokens. (A source without a target then makes a batch of its own.)
+            UserError: a pair is longer than max_tokens. (A source without a target may be longer; it forms its own
+                batch.)
         """
         lengths = self.num_tokens_vec(indices)
         if self.tgt is not None and max_tokens is not None and len(lengths) and lengths.max() > max_tokens:
@@ -78,7 +80,8 @@ class ConcatPairDataset(BaseWrapperDataset):
         return FairseqDataset.batch_by_size(self, indices, max_tokens=max_tokens, **limits)
 
     def ordered_indices(self) -> np.ndarray:
-        """Sorted by n + m, then by m. If pairs are shuffled, those equal in both come in random order."""
+        """Return the indices sorted by n + m, then by m. If pairs are shuffled, pairs equal in both are in random
+        order."""
         pairs = self.dataset
         indices = np.random.permutation(len(self)) if pairs.shuffle else np.arange(len(self))
         if pairs.tgt_sizes is not None:

@@ -1,7 +1,7 @@
-"""Order right to left: the words of a target in reverse order, with the end symbol still last.
+"""Right-to-left order: the words of a target in reverse order, with the end symbol still last.
 
 Everything that is stored per target token is reversed in the same way: tokens, scores, attention weights, alignments.
-Reversing twice restores the order, so the same functions lead from reading order to right to left and back.
+Reversing twice restores the order, so the same functions convert from reading order to right-to-left order and back.
 
 Letters: B sentences, m target tokens.
 """
@@ -12,56 +12,56 @@ from torch import Tensor
 
 
 def is_reversed(task_cfg: object) -> bool:
-    """Whether a task produces targets from right to left.
+    """Return whether a task produces targets from right to left.
 
     Args:
-        task_cfg: the configuration of any task of fairseq, as the task or a checkpoint has it, or None.
+        task_cfg: the configuration of any fairseq task, taken from the task or from a checkpoint, or None.
     """
     return bool(getattr(task_cfg, "reverse_target", False))
 
 
 def reversed_order(tokens: Tensor, eos: int) -> Tensor:
-    """The indices (m,) that reverse a sentence's tokens (m,). The end symbol stays last; it may be missing."""
+    """Return the indices (m,) that reverse a sentence's tokens (m,). The end symbol stays last; it may be missing."""
     words = count_words(tokens, eos)
     return torch.cat([torch.arange(words).flip(0), torch.arange(words, len(tokens))]).to(tokens.device)
 
 
 def count_words(tokens: Tensor, eos: int) -> int:
-    """The number of a sentence's tokens (m,), without the end symbol that may be last."""
+    """Count a sentence's tokens (m,), except the end symbol, which may be last."""
     return len(tokens) - int(len(tokens) > 0 and tokens[-1].item() == eos)
 
 
 def reverse_words(tokens: Tensor, eos: int) -> Tensor:
-    """A sentence's tokens (m,), reversed."""
+    """Reverse a sentence's tokens (m,)."""
     return tokens[reversed_order(tokens, eos)]
 
 
 def reverse_targets(target: Tensor, pad: int) -> Tensor:
-    """Targets (B, m), reversed. Each has its end symbol last and padding on either side."""
+    """Reverse targets (B, m). The end symbol of each stays last; padding may be on either side."""
     real = target.ne(pad)
     return _reverse(target, _first(real), real.sum(1, keepdim=True) - 1)
 
 
 def reverse_inputs(prev_output_tokens: Tensor, pad: int) -> Tensor:
-    """Decoder inputs (B, m), reversed. Each has its start symbol first, where it stays, and padding on either side."""
+    """Reverse decoder inputs (B, m). The start symbol of each stays first; padding may be on either side."""
     real = prev_output_tokens.ne(pad)
     return _reverse(prev_output_tokens, _first(real) + 1, real.sum(1, keepdim=True) - 1)
 
 
 def _first(real: Tensor) -> Tensor:
-    """The column (B, 1) of the first True in each row of (B, m)."""
+    """Return the column (B, 1) of the first True in each row of (B, m)."""
     return real.int().argmax(1, keepdim=True)
 
 
 def _reverse(tokens: Tensor, first: Tensor, words: Tensor) -> Tensor:
-    """Each row of (B, m) with its `words` tokens from column `first` on, (B, 1) each, in reverse order."""
+    """Reverse, in each row of (B, m), the `words` tokens that start at column `first`, (B, 1) each."""
     column = torch.arange(tokens.size(1), device=tokens.device).expand_as(tokens)
     inside = (column >= first) & (column < first + words)
     return tokens.gather(1, torch.where(inside, 2 * first + words - 1 - column, column))
 
 
 def reverse_hypothesis(hypothesis: dict, eos: int) -> dict:
-    """A hypothesis of fairseq's generators, reversed: tokens, positional scores, attention and alignment."""
+    """Reverse a hypothesis of fairseq's generators: tokens, positional scores, attention and alignment."""
     tokens = hypothesis["tokens"]
     order = reversed_order(tokens, eos)
     attention = hypothesis["attention"]  # (n, m), empty, or None
@@ -77,7 +77,7 @@ def reverse_hypothesis(hypothesis: dict, eos: int) -> dict:
 
 
 def _reverse_alignment(alignment: list | Tensor, order: Tensor, words: int) -> list | Tensor:
-    """fairseq's alignment of a hypothesis, reversed; without one, it is an empty list or tensor."""
+    """Reverse fairseq's alignment of a hypothesis, which may be an empty list or tensor."""
     if not isinstance(alignment, list) or not alignment:
         return alignment
     if isinstance(alignment[0], tuple):  # hard: pairs of a source and a target word
@@ -86,5 +86,6 @@ def _reverse_alignment(alignment: list | Tensor, order: Tensor, words: int) -> l
 
 
 def reverse_constraints(constraints: Tensor) -> Tensor:
-    """fairseq's packed target constraints (B, ...), reversed: the order of the phrases, and of the words in each."""
+    """Reverse fairseq's packed target constraints (B, ...): the order of the phrases, and of the words in each
+    phrase."""
     return pack_constraints([[phrase.flip(0) for phrase in unpack_constraints(row)[::-1]] for row in constraints])

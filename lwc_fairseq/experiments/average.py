@@ -11,13 +11,13 @@ from lwc_fairseq_compat.checkpoints import check_sums
 
 
 def newest_epochs(folder: Path, last: int) -> list[Path]:
-    """The checkpoints of the last epochs in a folder (`checkpoint12.pt` and so on), oldest first.
+    """Return the checkpoints of the last epochs in a folder (`checkpoint12.pt` and so on), oldest first.
 
     Args:
         last: the number of epochs.
 
     Raises:
-        UserError: the folder has fewer.
+        UserError: the folder has fewer checkpoints.
     """
     found = {}
     for path in folder.glob("checkpoint*.pt"):
@@ -31,8 +31,8 @@ def newest_epochs(folder: Path, last: int) -> list[Path]:
 def average_checkpoints(paths: list[Path], out: Path) -> None:
     """Write a checkpoint whose weights are the mean of those in `paths`. Everything else comes from the last one.
 
-    Sums are in double precision. Integers are counters, so they come from the last checkpoint. A weight with several
-    names is written once, as fairseq does.
+    Sums are computed in double precision. Integers are counters, so they come from the last checkpoint. A weight with
+    several names is written once, as in fairseq's checkpoints.
 
     Raises:
         UserError: the checkpoints have different weights.
@@ -58,8 +58,8 @@ def average_checkpoints(paths: list[Path], out: Path) -> None:
 
 
 def read(path: Path) -> dict:
-    """Read a checkpoint as it is in its file. (fairseq's own function turns the configuration into objects that cannot
-    be saved.)
+    """Read a checkpoint without changes. (fairseq's own function converts the configuration into objects that cannot be
+    saved.)
 
     Raises:
         UserError: the file is not a checkpoint.
@@ -71,5 +71,5 @@ def read(path: Path) -> dict:
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from error
     except Exception as error:
-        raise UserError(f"{path}: not a checkpoint of fairseq, or not a whole one") from error
+        raise UserError(f"{path}: not a fairseq checkpoint, or an incomplete one") from error
     return state

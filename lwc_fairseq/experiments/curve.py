@@ -1,4 +1,4 @@
-"""The plot of a table whose rows lie on a curve, `table.png`."""
+"""The plot `table.png` of a table whose rows are points on a curve."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from .table import Table
 
 
 def plot_curve(table: Table, results: list[Result], path: Path) -> None:
-    """Plot measured and published values over x, a line for each series."""
+    """Plot measured and published values over x, with one line for each series."""
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.subplots()
     points = sorted((result for result in results if result.x is not None), key=lambda result: result.x)

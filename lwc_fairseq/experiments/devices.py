@@ -8,10 +8,10 @@ import torch
 
 
 def devices(parallel: int | None) -> list[str | None]:
-    """A value of CUDA_VISIBLE_DEVICES for each job that may run at a time; None without GPUs.
+    """Return one value of CUDA_VISIBLE_DEVICES for each job that may run at the same time; None without GPUs.
 
     Args:
-        parallel: the number of jobs, which share the GPUs; by default one for each GPU, or one.
+        parallel: the number of jobs, which share the GPUs; by default one job per GPU, or one job without GPUs.
     """
     gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if torch.cuda.is_available() else []
     if gpus == [""]:
@@ -21,7 +21,7 @@ def devices(parallel: int | None) -> list[str | None]:
 
 
 def environment(device: str | None) -> dict[str, str]:
-    """The environment of a command on a device; the first commands on its path are those beside this Python."""
+    """Return the environment of a command on a device. Its PATH starts with the folder of this Python."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     chosen = {} if device is None else {"CUDA_VISIBLE_DEVICES": device}
     return {**os.environ, "PATH": path, **chosen}

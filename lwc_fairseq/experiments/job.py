@@ -1,4 +1,4 @@
-"""A row of a table with one seed, as commands of fairseq."""
+"""A job: the fairseq commands for one row of a table with one seed."""
 
 import re
 import shlex
@@ -11,30 +11,30 @@ from .table import Row
 Command = list[str]
 
 PLUGIN_FOLDER = re.compile(r"(?<= --user-dir )('[^']*'|\S+)")
-"""In the line of a command, the folder of this package."""
+"""Matches the folder of this package in a command line."""
 
 
 class JobFailed(Exception):
-    """A job could not be done; the message says why."""
+    """A job failed; the message says why."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is done in one folder. Each step leaves a file by which a later run knows that it is done."""
+    """The commands that run in one folder. Each finished step leaves a file, so that a later run skips the step."""
 
     row: Row
     folder: RunFolder
     train: Command | None  # None if the row uses the models of other rows
     average: Command | None
-    generate: Command | None  # None if only other rows need this one
-    needs: tuple[RunFolder, ...] = ()  # the folders of the jobs whose checkpoints it uses
+    generate: Command | None  # None if only other rows use this one
+    needs: tuple[RunFolder, ...] = ()  # folders of the jobs whose checkpoints it uses
 
     @property
     def name(self) -> str:
         return f"{self.row.name}, seed {self.folder.seed}"
 
     def steps(self) -> dict[str, Command]:
-        """The commands, in their order."""
+        """Return the commands by step, in the order in which they run."""
         steps = {"train": self.train, "average": self.average, "generate": self.generate}
         return {name: command for name, command in steps.items() if command}
 
@@ -44,20 +44,20 @@ class Job:
         return all(self.folder.result(step).exists() for step in list(self.steps())[-1:])
 
     def refusal(self) -> str | None:
-        """Why the files in the folder cannot be used, or None.
+        """Return the reason why the files in the folder cannot be used, or None.
 
-        A step that ran with other flags counts if it is done, and training counts from its beginning, since it would
-        continue from its last checkpoint.
+        A step that ran with other flags is a reason if it is finished. Training is a reason as soon as it has begun,
+        because it would continue from its last checkpoint.
         """
         for step, command in self.steps().items():
             file = self.folder.command(step)
             begun = step == "train" or self.folder.result(step).exists()
             if begun and file.exists() and not is_same_command(file.read_text(encoding="utf-8"), command):
-                return f"{file} has other flags than those of now: remove {self.folder.path}, or give another --out"
+                return f"{file} has other flags than this command: remove {self.folder.path}, or give another --out"
         return None
 
     def shell_lines(self) -> Iterator[str]:
-        """The steps as lines for a shell. They leave the files that the runner would leave."""
+        """Yield the steps as shell commands, one per line, which leave the same files as the runner."""
         folder = self.folder
         begin = f"mkdir -p {quote(folder.path)} && printf %s {{}} > {{}} && {{}}"
         ends = {
@@ -76,5 +76,5 @@ def quote(value: object) -> str:
 
 
 def is_same_command(line: str, command: Command) -> bool:
-    """Whether a line for a shell is that command. This package may have moved since the line was written."""
+    """Return whether a shell line is that command, even if this package has moved since the line was written."""
     return PLUGIN_FOLDER.sub("", line, count=1) == PLUGIN_FOLDER.sub("", shlex.join(command), count=1)

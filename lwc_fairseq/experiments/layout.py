@@ -1,21 +1,21 @@
-"""Where `lwc-fairseq table` puts its files.
+"""The layout of the folder that `lwc-fairseq table` writes.
 
 OUT/table.md, table.json, table.png, report.html
-OUT/ROW/seed1/                a run: a row with one seed
-    train.command …           the command of each step (train, average, generate), as a line for a shell
+OUT/ROW/seed1/                a run: one row with one seed
+    train.command …           the command of each step (train, average, generate), as a shell line
     train.log …               what the step printed
-    trained                   an empty file, which says that the training is done
+    trained                   an empty file, which marks the training as finished
     averaged.pt               the mean of the last checkpoints, if the table averages
-    generated.txt             the translations, or the alignments; generated.making while they are written
+    generated.txt             the translations or alignments; generated.making until they are complete
     checkpoint_best.pt …      fairseq's checkpoints
-    lock                      held by the process that works in the folder
+    lock                      locked by the process that works in the folder
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
 RESULTS = {"train": "trained", "average": "averaged.pt", "generate": "generated.txt"}
-"""The steps of a run, in their order, and the file that says that a step is done."""
+"""The steps of a run, in the order in which they run, and the file that marks each step as finished."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class TableFolder:
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The folder of a row with one seed."""
+    """The folder of one row with one seed."""
 
     table: Path
     row: str
@@ -75,7 +75,7 @@ class RunFolder:
         return self.path / "generated.making"
 
     def checkpoint(self, averaged: bool) -> Path:
-        """The checkpoint that translates."""
+        """Return the checkpoint that generation uses."""
         return self.result("average") if averaged else self.path / "checkpoint_best.pt"
 
     @property

@@ -1,4 +1,4 @@
-"""The lock of a run's folder, so that two processes never work in the same one."""
+"""The lock of a run's folder, which prevents two processes from working in the same folder."""
 
 import contextlib
 import fcntl
@@ -11,10 +11,10 @@ from .layout import RunFolder
 
 @contextlib.contextmanager
 def locked(folder: RunFolder) -> Iterator[TextIO]:
-    """Hold a folder for as long as any process has the yielded file open.
+    """Lock a folder as long as any process has the yielded file open.
 
     Raises:
-        JobFailed: another process holds it.
+        JobFailed: another process holds the lock.
     """
     folder.path.mkdir(parents=True, exist_ok=True)
     with folder.lock.open("a+") as lock:

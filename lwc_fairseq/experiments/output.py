@@ -1,4 +1,4 @@
-"""The files that show a table's results: table.md, table.json and, for a curve, table.png."""
+"""The files with a table's results: table.md, table.json and, for a curve, table.png."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from .table_page import table_page
 
 
 def write_table(settings: Settings, results: list[Result], seeds: int, ran: bool = True) -> list[Path]:
-    """Write the files; returns their paths, the page first.
+    """Write the files, and return their paths, table.md first.
 
     Args:
         ran: whether the rows ran on this machine.

@@ -1,4 +1,4 @@
-"""The commands of a table that run at the moment."""
+"""The running commands of a table."""
 
 import os
 import subprocess
@@ -13,15 +13,15 @@ from .training_log import tail
 
 
 class Processes:
-    """Runs commands from several threads, and ends them all when the table is stopped."""
+    """Runs commands from several threads, and terminates all of them when the table is stopped."""
 
     def __init__(self):
-        self.mutex = threading.Lock()  # of the next two
+        self.mutex = threading.Lock()  # guards the next two attributes
         self.running: set[subprocess.Popen] = set()
         self.stopping = False
 
     def stop(self) -> None:
-        """End the commands that run, and start no other."""
+        """Terminate the running commands, and prevent new ones from starting."""
         with self.mutex:
             self.stopping = True
             for process in self.running:
@@ -41,12 +41,12 @@ class Processes:
         Args:
             device: see :func:`~.devices.devices`.
             lock: an open file that holds the lock of the folder.
-            log: gets what the command prints, behind what is there.
-            output: gets its standard output instead.
-            progress: reads the log meanwhile.
+            log: the file to which the command's output is appended.
+            output: a file that receives the standard output instead of the log.
+            progress: reads the log while the command runs.
 
         Raises:
-            JobFailed: the command failed or was stopped; the message has the end of the log.
+            JobFailed: the command failed or was stopped; the message contains the end of the log.
         """
         with log.open("a", encoding="utf-8") as writer, log.open(encoding="utf-8", errors="replace") as reader:
             reader.seek(0, os.SEEK_END)
@@ -78,14 +78,14 @@ class Processes:
                 stdout=output,
                 stderr=errors,
                 env=environment(device),
-                pass_fds=[lock.fileno()],  # the command may outlive this process, and then it holds the lock
+                pass_fds=[lock.fileno()],  # keeps the lock if the command outlives this process
             )
             self.running.add(process)
             return process
 
 
 def watch(process: subprocess.Popen, log: TextIO, progress: Progress | None) -> int:
-    """Wait for a command, and let `progress` read the log meanwhile. Returns the exit status."""
+    """Wait for a command while `progress` reads the log. Returns the exit status."""
     while True:
         try:
             status = process.wait(timeout=0.5)

@@ -12,17 +12,17 @@ from tqdm import tqdm
 from .job import Command, Job
 
 TRAINING_SHARE = 0.9
-"""How much of a job's time training takes."""
+"""The share of training in a job's time."""
 
 
 class Bars:
-    """A bar for the table, which estimates the time left, and a bar for each job that runs.
+    """A progress bar for the table, with the estimated time left, and one for each running job.
 
-    Jobs that were done before do not count as speed.
+    The estimate ignores jobs that were finished before.
 
     Args:
-        jobs: the number of all jobs.
-        kept: the number of jobs that were done before.
+        jobs: the total number of jobs.
+        kept: the number of jobs that were finished before.
     """
 
     def __init__(self, jobs: int, kept: int):
@@ -50,7 +50,7 @@ class Bars:
 
 
 class JobBar:
-    """The bar of a running job. Its progress counts in the table's bar as well."""
+    """The progress bar of a running job. Its progress also counts in the table's bar."""
 
     def __init__(self, bars: Bars, slot: int, job: Job):
         self.bars, self.done = bars, 0.0
@@ -59,7 +59,7 @@ class JobBar:
             self.bar = tqdm(total=1.0, desc=job.name, position=slot + 1, leave=False, bar_format=form, **bars.plain)
 
     def begin_at(self, share: float) -> None:
-        """This share was done before."""
+        """Start at the share of the job that was done before."""
         with self.bars.mutex:
             for bar in (self.bar, self.bars.table):
                 bar.initial += share
@@ -78,7 +78,7 @@ class JobBar:
 
 
 class Progress:
-    """How far a training is, from the lines that fairseq-train logs in JSON."""
+    """The progress of a training, read from the JSON lines in the log of fairseq-train."""
 
     def __init__(self, command: Command, bar: JobBar):
         self.goals = {
@@ -89,7 +89,7 @@ class Progress:
         self.begun = False
 
     def see(self, line: str) -> None:
-        """Read a line, and move the bar."""
+        """Read a line of the log, and update the bar."""
         shares = [
             float(match[1]) / goal
             for pattern, goal in self.goals.items()
@@ -101,12 +101,12 @@ class Progress:
         if self.begun:
             self.bar.advance_to(share)
         else:
-            self.bar.begin_at(share)  # a resumed training begins where it was
+            self.bar.begin_at(share)  # a resumed training starts where it stopped
         self.begun = True
 
 
 def number_after(flag: str, command: Command) -> float | None:
-    """The last value of a flag."""
+    """Return the last value of a flag in a command."""
     words = [part for word in command for part in (word.split("=", 1) if word.startswith(flag + "=") else [word])]
     values = [value for word, value in itertools.pairwise(words) if word == flag]
     return float(values[-1]) if values else None

@@ -1,4 +1,4 @@
-"""The record of a table, `table.json`: its results, and what they were measured with."""
+"""The record of a table, `table.json`: its results and how they were measured."""
 
 import json
 import shlex
@@ -20,24 +20,24 @@ from .settings import Settings
 
 @dataclass(frozen=True)
 class Record:
-    """A table's results, and what a reader needs to know to judge them."""
+    """A table's results, and the facts that a reader needs to judge them."""
 
     title: str
     metric: str  # "BLEU" or "AER"
     paper: str
     published_on: str  # the data of the published values
-    measured_on: str  # the folder of the data
+    measured_on: str  # the data folder
     date: str
     hardware: str
     versions: str
     command: str
     seeds: int
-    flags: dict[str, str]  # of all rows
+    flags: dict[str, str]  # common to all rows
     rows: list[Result]
 
 
 def make_record(settings: Settings, results: list[Result], seeds: int, ran: bool) -> Record:
-    """The record of results as of now.
+    """Create the record of results, with today's date.
 
     Args:
         ran: whether the rows ran on this machine.
@@ -50,7 +50,7 @@ def make_record(settings: Settings, results: list[Result], seeds: int, ran: bool
         published_on=table.data,
         measured_on=settings.data,
         date=date.today().isoformat(),
-        hardware=hardware() if ran else "collected from runs that may have been made elsewhere",
+        hardware=hardware() if ran else "collected from runs that may come from other machines",
         versions=f"{versions()}, sacrebleu {sacrebleu.__version__}",
         command=shlex.join(["lwc-fairseq", *sys.argv[1:]]),
         seeds=seeds,
@@ -60,13 +60,13 @@ def make_record(settings: Settings, results: list[Result], seeds: int, ran: bool
 
 
 def flags(settings: Settings) -> dict[str, str]:
-    """The flags that the rows have in common."""
+    """Return the flags that all rows share."""
     archs = [row.arch for row in settings.table.rows if row.arch]
     profile = settings.profile.archs.items()
     return {
         "optimizer": settings.optimizer_flags,
         "train": settings.train_flags,
-        "generate": "" if settings.table.metric == "aer" else settings.generate_flags,  # `align` has no such flags
+        "generate": "" if settings.table.metric == "aer" else settings.generate_flags,  # `align` does not take them
         **{pattern: value for pattern, value in profile if any(fnmatch(arch, pattern) for arch in archs)},
         "more of train": shlex.join(settings.train),
         "more of generate": shlex.join(settings.generate),

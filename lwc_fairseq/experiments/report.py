@@ -1,7 +1,7 @@
-"""The report of a finished table: one page of HTML in one file.
+"""The report of a finished table: a self-contained HTML page.
 
-It shows the files that `lwc-fairseq table` left: the record of the table, and the translations and checkpoints of each
-row's first seed.
+It presents the files that `lwc-fairseq table` wrote: the record of the table, and the translations and checkpoints of
+each row's first seed.
 """
 
 import html
@@ -29,7 +29,7 @@ from .results import Result
 
 @dataclass(frozen=True)
 class FinishedTable:
-    """A table's folder, and its record."""
+    """The folder and the record of a finished table."""
 
     folder: TableFolder
     record: Record
@@ -39,7 +39,7 @@ class FinishedTable:
 
     @cached_property
     def sentences(self) -> Sentences | None:
-        """The translations of all rows that have them, with the source as fairseq-generate prints it."""
+        """The translations of all rows that have some, with the source as fairseq-generate prints it."""
         if self.record.metric != "BLEU":
             return None
         folders = {row.label: self.first_run(row) for row in self.record.rows if row.runs}
@@ -50,7 +50,7 @@ class FinishedTable:
         return Sentences({label: one.hypotheses for label, one in found.items()}, first.references, first.source)
 
     def checkpoints(self) -> list[tuple[Result, Path]]:
-        """The rows that have a model of their own, and the checkpoint that translates."""
+        """Return the rows with a model of their own, and the checkpoint that generation uses."""
         found = []
         for row in self.record.rows:
             paths = [self.first_run(row).checkpoint(averaged) for averaged in (True, False)]
@@ -59,7 +59,7 @@ class FinishedTable:
 
 
 def read_table(folder: Path) -> FinishedTable:
-    """Raises UserError if the folder has no finished table."""
+    """Read a table's folder. Raises UserError if it has no finished table."""
     files = TableFolder(folder)
     return FinishedTable(files, read_record(files.record))
 
@@ -68,11 +68,12 @@ def write_report(folder: Path, out: Path, gold: Path | None = None, gold_first: 
     """Write the report of a table.
 
     Args:
-        folder: of the table.
-        gold: alignments of the test set, whose first word has the number `gold_first`.
+        folder: the folder of the table.
+        gold: the file with gold alignments of the test set.
+        gold_first: the number of a sentence's first word in `gold`, 0 or 1.
 
     Raises:
-        UserError: there is no table, or one of its files or `gold` cannot be read.
+        UserError: the folder has no table, or one of its files or `gold` cannot be read.
     """
     finished = read_table(folder)
     sections = [results, curve, lengths, samples, differences, attention]
@@ -83,7 +84,7 @@ def write_report(folder: Path, out: Path, gold: Path | None = None, gold_first: 
 
 
 def results(finished: FinishedTable) -> Iterator[str]:
-    """The table, and what its numbers were measured with."""
+    """Yield the HTML of the table, and of how its values were measured."""
     record = finished.record
     if record.paper:
         published = record.published_on or "see the paper"
@@ -100,14 +101,14 @@ def results(finished: FinishedTable) -> Iterator[str]:
 
 
 def value_cell(row: Result) -> str:
-    """The mean of the runs that there are, and how many there are if some are missing."""
+    """Return the mean of the runs and, if some runs are missing, their number."""
     if row.value is None:
         return "failed" if row.failed else ""
     return cell(row.value) + (f" ({row.missing})" if row.missing else "")
 
 
 def curve(finished: FinishedTable) -> Iterator[str]:
-    """The plot that the table has."""
+    """Yield the table's plot, if it has one."""
     path = finished.folder.curve
     if path.exists():
         yield "<h2>Curve</h2>"
@@ -115,7 +116,7 @@ def curve(finished: FinishedTable) -> Iterator[str]:
 
 
 def lengths(finished: FinishedTable) -> Iterator[str]:
-    """BLEU and length by source length."""
+    """Yield a plot of BLEU and length by source length."""
     given = finished.sentences
     if given is None:
         return
@@ -133,7 +134,7 @@ def lengths(finished: FinishedTable) -> Iterator[str]:
 
 
 def alignments(finished: FinishedTable, gold: list[Gold], gold_file: Path) -> Iterator[str]:
-    """The error rate of word alignments from each layer of each model."""
+    """Yield the alignment error rate of each layer of each model."""
     found = []
     for row, path in tqdm(finished.checkpoints(), desc="alignments", leave=False):
         forced = force(*load(str(path), finished.record.measured_on), "test")
@@ -143,13 +144,13 @@ def alignments(finished: FinishedTable, gold: list[Gold], gold_file: Path) -> It
         return
     layers = sorted({name for _, rates in found for name in rates} - {"all"}, key=int)
     yield "<h2>Word alignments</h2>"
-    yield "<p>Alignment error rate (lower is better) of the links that each layer's attention makes.</p>"
+    yield "<p>Alignment error rate (lower is better) of the links from each layer's attention.</p>"
     rows = [[label, *(rates.get(name, "") for name in [*layers, "all"])] for label, rates in found]
     yield table(["", *(f"layer {name}" for name in layers), "all layers"], rows)
 
 
 def samples(finished: FinishedTable) -> Iterator[str]:
-    """Four sentences, evenly spread over the test set."""
+    """Yield four sentences, evenly spread over the test set, with their translations."""
     given = finished.sentences
     if given is None:
         return
@@ -161,7 +162,7 @@ def samples(finished: FinishedTable) -> Iterator[str]:
 
 
 def differences(finished: FinishedTable) -> Iterator[str]:
-    """The sentences on which the rows differ most."""
+    """Yield the sentences whose translations differ most between the rows."""
     given = finished.sentences
     if given is None or len(given.systems) < 2:
         return
@@ -175,7 +176,7 @@ def sentence(line: int, source: str, reference: str, translations: dict[str, str
 
 
 def attention(finished: FinishedTable) -> Iterator[str]:
-    """A picture of one sentence for each model."""
+    """Yield a picture of each model's attention for one sentence."""
     models = finished.checkpoints()
     if not models:
         return
@@ -188,7 +189,7 @@ def attention(finished: FinishedTable) -> Iterator[str]:
 
 
 def typical_source(task) -> str:
-    """The first of 200 test sentences with 6 to 12 tokens, or else the first one."""
+    """Return the first of 200 test sentences that has 6 to 12 tokens, or else the first sentence."""
     task.load_dataset("test")
     dataset, dictionary = task.dataset("test"), task.source_dictionary
     texts = [dictionary.string(dataset[i]["source"]) for i in range(min(200, len(dataset)))]

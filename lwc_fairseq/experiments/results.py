@@ -1,4 +1,4 @@
-"""The results of a table's rows, over their seeds."""
+"""The results of a table's rows, aggregated over seeds."""
 
 from dataclasses import dataclass
 from statistics import mean, stdev
@@ -14,18 +14,18 @@ from .training_log import read_sizes
 
 @dataclass
 class Result:
-    """What was measured of a row. A row that is only published has no runs."""
+    """The result of a row. A row with only a published value has no runs."""
 
     name: str
     label: str
-    runs: list[dict]  # for each seed its scores, and "seed"
+    runs: list[dict]  # one entry for each seed: its scores, and "seed"
     value: float | None = None  # the mean of BLEU, or of AER in per cent
-    deviation: float | None = None  # the standard deviation of two runs or more
-    p: float | None = None  # against the baseline
+    deviation: float | None = None  # the standard deviation, if there are at least two runs
+    p: float | None = None  # of the significance test against the baseline
     parameters: int | None = None
     updates: int | None = None
-    failed: str | None = None  # why a run failed
-    planned: int = 0  # the number of runs that were asked for
+    failed: str | None = None  # the reason why a run failed
+    planned: int = 0  # the requested number of runs
     published: float | None = None
     published_parameters: float | None = None
     source: str | None = None
@@ -34,7 +34,7 @@ class Result:
 
     @property
     def missing(self) -> str | None:
-        """How many runs there are, if some are missing."""
+        """The number of runs in words, if some are missing."""
         return f"{len(self.runs)} of {self.planned} runs" if len(self.runs) < self.planned else None
 
 
@@ -45,7 +45,7 @@ def collect(
     references: list[list[str]] | None = None,
     gold: list[Gold] | None = None,
 ) -> list[Result]:
-    """The results of the rows that are shown. Arguments as in :class:`~.scores.Scores`."""
+    """Collect the results of the rows that the table shows. The arguments are those of :class:`~.scores.Scores`."""
     scores = Scores(settings, jobs, failures, references, gold)
     p = scores.against_baseline()
     return [
@@ -56,10 +56,10 @@ def collect(
 
 
 def summarise(row: Row, jobs: list[Job], scores: Scores, p: float | None, failures: dict[RunFolder, str]) -> Result:
-    """The result of one row.
+    """Summarise the runs of one row.
 
     Args:
-        jobs: those of the row.
+        jobs: the jobs of the row.
     """
     done = [job.folder for job in jobs if job.folder in scores.by_run]
     runs = [{"seed": folder.seed, **scores.by_run[folder]} for folder in done]

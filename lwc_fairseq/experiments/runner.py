@@ -1,4 +1,4 @@
-"""Runs the jobs of a table, side by side on several GPUs. It can be stopped and started again at any time."""
+"""The runner of a table's jobs, in parallel on several GPUs. It can be stopped and restarted at any time."""
 
 import os
 import queue
@@ -18,18 +18,18 @@ from .training_log import has_ended
 
 @dataclass(frozen=True)
 class Place:
-    """Where a job runs."""
+    """The device and the lock with which a job runs."""
 
     job: Job
     device: str | None  # a value of CUDA_VISIBLE_DEVICES
-    lock: TextIO  # of the job's folder
+    lock: TextIO  # the open lock file of the job's folder
 
 
 class Runner:
-    """Runs jobs, at a time as many as there are devices.
+    """Runs jobs in parallel, one for each device.
 
     Args:
-        devices: values of CUDA_VISIBLE_DEVICES, one for each job that may run; None leaves the variable alone.
+        devices: values of CUDA_VISIBLE_DEVICES, one for each parallel job; None leaves the variable unchanged.
     """
 
     def __init__(self, devices: list[str | None]):
@@ -41,15 +41,15 @@ class Runner:
         self.futures: dict[RunFolder, Future] = {}
 
     def run(self, jobs: list[Job]) -> dict[RunFolder, str]:
-        """Run the jobs that are not done yet. Returns why jobs failed; the others are done.
+        """Run the unfinished jobs. Returns the reason of each failed job, by its folder; all other jobs are finished.
 
-        An interruption ends the commands that run, and is raised again.
+        An interruption terminates the running commands and is raised again.
         """
         kept = sum(job.done for job in jobs)
-        # Each job has a thread. Most threads wait for the jobs that they need, or for a device.
+        # Each job has a thread. Most threads wait for jobs whose checkpoints they need, or for a device.
         with Bars(len(jobs), kept) as bars, ThreadPoolExecutor(max(1, len(jobs))) as pool:
             try:
-                for job in jobs:  # a job comes after those that it needs
+                for job in jobs:  # a job follows the jobs that it needs
                     self.futures[job.folder] = pool.submit(self._run_job, job, bars)
                 return {folder: str(error) for folder, future in self.futures.items() if (error := future.exception())}
             except BaseException:
@@ -60,7 +60,7 @@ class Runner:
     def _run_job(self, job: Job, bars: Bars) -> None:
         for need in job.needs:
             if self.futures[need].exception():
-                raise JobFailed(f"{need.row}, which it needs, failed")
+                raise JobFailed(f"it needs {need.row}, which failed")
         if refusal := job.refusal():
             raise JobFailed(refusal)
         if job.done:
@@ -95,7 +95,7 @@ class Runner:
         os.replace(folder.making, folder.generated)
 
     def _run_command(self, place: Place, step: str, command: Command, **more) -> None:
-        """Run the command of a step; `more` as in :meth:`.processes.Processes.run`."""
+        """Run the command of a step. `more` are further arguments of :meth:`.processes.Processes.run`."""
         folder = place.job.folder
         write_whole(folder.command(step), shlex.join(command))
         self.processes.run(command, place.device, place.lock, folder.log(step), **more)

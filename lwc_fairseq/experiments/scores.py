@@ -1,4 +1,4 @@
-"""The scores of finished runs, and whether a row differs from the baseline."""
+"""The scores of finished runs, and the significance of differences from the baseline."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -15,12 +15,12 @@ from .settings import Settings
 
 
 class Scores:
-    """The scores of the jobs that are done.
+    """The scores of the finished jobs.
 
     Args:
-        failures: why jobs failed. A job joins them if its output cannot be read, or was made with other flags.
-        references: in place of those in the output of fairseq-generate.
-        gold: alignments of the test set, for a table of AER.
+        failures: the reasons of failed jobs. A job is added if its output is unreadable or comes from other flags.
+        references: reference translations that replace those in the output of fairseq-generate.
+        gold: gold alignments of the test set, for a table of AER.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Scores:
         self.translations[job.folder] = found
 
     def against_baseline(self) -> dict[str, float]:
-        """p of each row but the baseline, by the row's name, over the seeds that both have."""
+        """Return p of each row except the baseline, by the row's name, over the seeds that both have."""
         systems: dict[str, dict[int, Translations]] = {}
         for folder, found in self.translations.items():
             systems.setdefault(folder.row, {})[folder.seed] = found
@@ -70,6 +70,6 @@ class Scores:
 
 
 def alignment_score(path: Path, gold: list[Gold]) -> dict:
-    """AER, precision and recall in per cent."""
+    """Return AER, precision and recall in per cent."""
     rate = error_rate(read_links(path), gold)
     return {name: round(100 * value, 2) for name, value in asdict(rate).items()}

@@ -1,4 +1,4 @@
-"""What holds for all rows of a table's run, and the jobs that follow from it."""
+"""The settings that all rows of a table share, and the jobs that follow from them."""
 
 import re
 import shlex
@@ -22,8 +22,8 @@ class Settings:
     profile: Profile
     data: str
     out: Path
-    train: tuple[str, ...] = ()  # flags of training, after all others
-    generate: tuple[str, ...] = ()  # flags of generation, after all others
+    train: tuple[str, ...] = ()  # extra training flags, which come last
+    generate: tuple[str, ...] = ()  # extra generation flags, which come last
 
     @property
     def folder(self) -> TableFolder:
@@ -51,12 +51,12 @@ class Settings:
         return first(self.profile.generate, self.table.generate)
 
     def jobs(self, seeds: int) -> list[Job]:
-        """The jobs of all rows with the first seed, then with the second, and so on.
+        """Return the jobs of all rows with the first seed, then with the second seed, and so on.
 
-        A row comes after the rows that it needs.
+        A row follows the rows that it needs.
 
         Raises:
-            UserError: flags set the seed although several seeds are asked for.
+            UserError: flags set the seed, but several seeds are requested.
         """
         jobs = [self.job(row, seed) for seed in range(1, seeds + 1) for row in self.table.rows if row.runs]
         fixed = [job.row.name for job in jobs if job.train and sum(w.startswith("--seed") for w in job.train) > 1]
@@ -116,7 +116,7 @@ class Settings:
         return str(self.folder.run(row, seed).checkpoint(averaged=self.average > 0))
 
     def fill(self, flags: str, seed: int) -> list[str]:
-        """The words of a row's flags, with checkpoints in place of the names of rows."""
+        """Split a row's flags into words, and replace the names of rows by their checkpoints."""
 
         def checkpoint(match: re.Match) -> str:
             return self.checkpoint(match[1], seed)
@@ -125,10 +125,10 @@ class Settings:
 
 
 def common_flags() -> Command:
-    """The flags of every command of fairseq."""
+    """Return the flags of every fairseq command."""
     return ["--user-dir", str(Path(lwc_fairseq.__file__).parent), "--task", "concat_translation"]
 
 
 def first(*choices: str | None) -> str:
-    """The first choice that is not None."""
+    """Return the first choice that is not None."""
     return next(choice for choice in choices if choice is not None)

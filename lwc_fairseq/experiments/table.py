@@ -1,4 +1,4 @@
-"""A table: the rows of a paper's table, how each is trained and translated, and what the paper reports."""
+"""A table: the rows of a paper's table, how to train each row and translate with it, and what the paper reports."""
 
 import re
 import shlex
@@ -10,27 +10,27 @@ from omegaconf import MISSING
 from ..analysis.score import Score
 
 PLACEHOLDER = re.compile(r"\{([^{}\"': ]+)\}")
-"""In flags and paths, the name of an earlier row, whose checkpoint takes its place."""
+"""Matches {name} in flags and paths, which stands for the checkpoint of an earlier row of this name."""
 
 
 @dataclass
 class Row:
-    """A model to train (`arch`), a way to translate with the models of other rows (`path`), or a published value."""
+    """A model to train (`arch`), a way to translate with other rows' models (`path`), or only a published value."""
 
-    name: str = MISSING  # names its folder, and stands in placeholders
+    name: str = MISSING  # names its folder; other rows refer to it as {name}
     label: str | None = None
     arch: str | None = None
     path: str | None = None
-    optimizer: str | None = None  # in place of the table's
+    optimizer: str | None = None  # replaces the table's
     train: str = ""
     generate: str = ""
     published: float | None = None
-    source: str | None = None  # of the published value, such as a table of the paper
+    source: str | None = None  # where the value is published, such as a table of the paper
     parameters: float | None = None  # published, in millions
-    x: float | None = None  # its place on a curve
+    x: float | None = None  # its position on the x axis of a curve
     series: str | None = None
-    hidden: bool = False  # only other rows need it
-    member: int = 0  # its number in an ensemble of models with the same flags, which gives each model its own seed
+    hidden: bool = False  # not shown, because only other rows use it
+    member: int = 0  # number in an ensemble of models with equal flags, so that each model gets its own seed
 
     @property
     def title(self) -> str:
@@ -41,24 +41,24 @@ class Row:
         return self.arch is not None or self.path is not None
 
     def needs(self) -> list[str]:
-        """The names of the rows whose checkpoints its flags contain."""
+        """Return the names of the rows whose checkpoints its flags contain."""
         return list(dict.fromkeys(PLACEHOLDER.findall(f"{self.path or ''} {self.train} {self.generate}")))
 
 
 @dataclass
 class Table:
-    """Settings that all rows share, and the rows. Flags are written as in a shell; a row's come after the table's."""
+    """Settings that all rows share, and the rows. Flags are written as in a shell; a row's flags follow the table's."""
 
     title: str = MISSING
     paper: str = ""
-    data: str = ""  # of the published values
+    data: str = ""  # the data of the published values
     optimizer: str = ""
     train: str = ""
     generate: str = ""
     average: int = 0  # the number of last epochs whose checkpoints are averaged
-    metric: str = "bleu"  # or "aer", the error rate of word alignments; `generate` then has flags of `align`
+    metric: str = "bleu"  # or "aer", alignment error rate; `generate` then holds flags of `align`
     score: Score = field(default_factory=Score)
-    baseline: str | None = None  # the name of the row that the others are tested against
+    baseline: str | None = None  # the name of the row with which significance tests compare the others
     curve: str | None = None  # the label of the x axis
     rows: list[Row] = field(default_factory=list)
 
@@ -68,14 +68,14 @@ class Table:
 
 @dataclass
 class Profile:
-    """Settings in place of a table's own, for smaller models and data."""
+    """Settings that replace a table's own, for smaller models and data."""
 
     optimizer: str | None = None
     train: str | None = None
     generate: str | None = None
     average: int | None = None
     score: Score | None = None
-    archs: dict[str, str] = field(default_factory=dict)  # by a pattern of presets, flags that come after the row's
+    archs: dict[str, str] = field(default_factory=dict)  # flags that follow the row's, by a pattern for presets
 
     def flags_of(self, arch: str) -> list[str]:
         return [flag for pattern, flags in self.archs.items() if fnmatch(arch, pattern) for flag in shlex.split(flags)]

@@ -1,4 +1,4 @@
-"""Files of tables and profiles, in YAML."""
+"""Reading tables and profiles from YAML files."""
 
 import re
 import shlex
@@ -21,10 +21,10 @@ def load_table(path: Path, only: list[str] | None = None) -> Table:
     """Read a table file.
 
     Args:
-        only: the names of the rows to keep. The rows that these need are kept as well, but hidden.
+        only: the names of the rows to keep. The rows that they need are kept as well, but hidden.
 
     Raises:
-        UserError: the file cannot be read, or has an unknown key or an invalid value, or lacks a row of `only`.
+        UserError: the file cannot be read, has an unknown key or an invalid value, or lacks a row in `only`.
     """
     content = read_yaml(path)
     rows = content.pop("rows", None)
@@ -39,7 +39,7 @@ def load_table(path: Path, only: list[str] | None = None) -> Table:
 
 
 def load_profile(path: Path | None) -> Profile:
-    """Read a profile. Without a file it changes nothing.
+    """Read a profile. Without a file, return a profile that changes nothing.
 
     Raises:
         UserError: the file cannot be read, or has an unknown key or an invalid value.
@@ -65,10 +65,10 @@ def read_yaml(path: Path) -> dict:
 
 
 def as_config(where: str, kind: type[Config], values: dict) -> Config:
-    """Make a dataclass from values.
+    """Convert values to a dataclass.
 
     Args:
-        where: where the values come from, for error messages.
+        where: the origin of the values, for error messages.
 
     Raises:
         UserError: a key is unknown or missing, or a value has the wrong type.
@@ -82,7 +82,7 @@ def as_config(where: str, kind: type[Config], values: dict) -> Config:
 
 
 def check(path: Path, table: Table) -> None:
-    """Raises UserError if a value is invalid, or rows do not fit together."""
+    """Raises UserError if a value is invalid or rows contradict each other."""
     seen: set[str] = set()
     for row in table.rows:
         check_row(path, table, row, seen)
@@ -101,7 +101,7 @@ def check_row(path: Path, table: Table, row: Row, seen: set[str]) -> None:
     """Raises UserError if a row is invalid.
 
     Args:
-        seen: the names of the rows before it.
+        seen: the names of the preceding rows.
     """
     if not re.fullmatch(r"[a-z0-9_.]*[a-z0-9_][a-z0-9_.]*", row.name) or row.name in seen:
         raise UserError(f"{path}: row {row.name!r}: names are of a-z, 0-9, _ and ., each used once")
@@ -119,10 +119,10 @@ def check_row(path: Path, table: Table, row: Row, seen: set[str]) -> None:
 
 
 def split(path: Path, where: str, flags: str) -> list[str]:
-    """The words of flags.
+    """Split flags into words.
 
     Raises:
-        UserError: they are not written as in a shell.
+        UserError: the flags do not have shell syntax.
     """
     try:
         return shlex.split(flags)
@@ -131,10 +131,10 @@ def split(path: Path, where: str, flags: str) -> list[str]:
 
 
 def keep_rows(path: Path, table: Table, names: list[str]) -> None:
-    """Remove the rows that are neither named nor needed by a named row.
+    """Remove the rows that are neither in `names` nor needed by a row in `names`.
 
     Raises:
-        UserError: the table has no row of such a name.
+        UserError: the table has no row with one of the names.
     """
     unknown = sorted(set(names) - {row.name for row in table.rows})
     if unknown:

@@ -10,10 +10,10 @@ P = "p, against "
 
 
 def table_page(record: Record, baseline: str | None) -> str:
-    """A table as Markdown.
+    """Return a table as Markdown.
 
     Args:
-        baseline: the title of the row that the others are tested against.
+        baseline: the title of the row with which significance tests compare the others.
     """
     columns = columns_of(record, baseline)
     rows = [[result.label, *(cell(result, column) for column in columns)] for result in record.rows]
@@ -22,13 +22,13 @@ def table_page(record: Record, baseline: str | None) -> str:
     if any(column.startswith(P) for column in columns):
         lines.append("p: sacrebleu's paired bootstrap, 1,000 samples, the median over seeds.")
     lines += ["", f"{record.date}, {record.hardware}, {record.versions}.", "", "```", record.command, "```"]
-    lines += ["", "Flags of training and generation, beside those of each row:", "", "```"]
+    lines += ["", "Flags of training and generation, in addition to each row's own:", "", "```"]
     lines += [f"{name}: {value}" for name, value in record.flags.items()]
     return "\n".join([*lines, "```", ""])
 
 
 def columns_of(record: Record, baseline: str | None) -> list[str]:
-    """The headers of the columns, without columns that would be empty."""
+    """Return the column headers, without columns that would be empty."""
     results = record.rows
     columns = [record.metric]
     if baseline is not None and any(result.p is not None for result in results):
@@ -51,7 +51,7 @@ def data_lines(record: Record) -> list[str]:
 
 
 def how_measured(record: Record) -> str:
-    """The metric, with sacrebleu's signature, and the number of seeds."""
+    """Return the metric, with sacrebleu's signature, and the number of seeds."""
     signature = next((run["signature"] for result in record.rows for run in result.runs if "signature" in run), None)
     if record.metric == "AER":
         what = "in per cent, lower is better"
@@ -62,7 +62,7 @@ def how_measured(record: Record) -> str:
 
 
 def cell(result: Result, column: str) -> str:
-    """What a row has in a column."""
+    """Return the content of a row in a column."""
     if column in ("BLEU", "AER"):
         return value_cell(result)
     if column == "chrF2":
@@ -79,7 +79,7 @@ def cell(result: Result, column: str) -> str:
 
 
 def value_cell(result: Result) -> str:
-    """The mean of the runs that there are, and whether others are missing or failed."""
+    """Return the mean of the runs, and whether other runs are missing or failed."""
     if result.value is None:
         return "failed" if result.failed else "not finished" if result.planned else "–"
     spread = f" ± {result.deviation:.2f}" if result.deviation is not None else ""

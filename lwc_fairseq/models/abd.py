@@ -1,16 +1,17 @@
 """Asynchronous bidirectional decoding: Zhang, Su, Qin, Liu, Ji, Wang, *Asynchronous Bidirectional Decoding for Neural
 Machine Translation*, AAAI 2018.
 
-A backward decoder first translates from right to left, greedily. The forward decoder attends to its states, the reverse
-target context, as it attends to the source. So it knows what the rest of the sentence may be. Encoder and both decoders
-are trained together (criterion `bidirectional_cross_entropy`).
+A backward decoder first translates greedily from right to left. The forward decoder attends to the states of the
+backward decoder (the reverse target context) just as it attends to the source, so it can anticipate the rest of the
+sentence. The encoder and both decoders are trained together (criterion `bidirectional_cross_entropy`).
 
-The paper leaves the following open. Parameter counts (130.0M, and 85.6M for RNNSearch) show that both decoders are
-conditional GRUs of the dl4mt tutorial, with a readout and an output layer each and one target embedding. The reverse
-context has a state for every token that the backward decoder emits, the end included, so it is never empty.
+The paper does not specify every detail. Its parameter counts (130.0M, and 85.6M for RNNSearch) show that both decoders
+are conditional GRUs of the dl4mt tutorial, that each has its own readout and output layer, and that they share one
+target embedding. In this implementation, the reverse context has a state for every token that the backward decoder
+emits, including the end-of-sentence symbol, so it is never empty.
 
-Letters: B sentences, n source and m target tokens, T steps of the backward decoder, E width of embeddings, d of states,
-V types; in decoding S sentences and R = S · beam hypotheses. True in a padding mask means padding.
+Letters: B sentences, n source and m target tokens, T steps of the backward decoder, E embedding width, d state width, V
+types; in decoding, S sentences and R = S · beam hypotheses. True in a padding mask means padding.
 """
 
 from dataclasses import dataclass, field, replace
@@ -37,20 +38,20 @@ from .reverse_context import ReverseContextConfig, ReverseContextModel, reverse_
 
 @dataclass
 class ABDConfig(ReverseContextConfig):
-    """The paper's sizes."""
+    """The options of ABD. The defaults are the paper's sizes."""
 
     reverse_context: ChoiceEnum(["greedy", "reference"]) = field(
         default="greedy",
         metadata={
-            "help": "what the forward decoder sees of the reverse translation in training: the states of a greedy "
-            "search with the current model, or of the reversed reference (the paper's RR). Generation is always greedy"
+            "help": "source of the reverse target context in training: the backward decoder's states in a greedy "
+            "search, or over the reversed reference (the paper's RR); generation always searches greedily"
         },
     )
     init_backward_from: Optional[str] = field(  # noqa: UP045 (fairseq knows this spelling only)
         default=None,
         metadata={
-            "help": "checkpoint of an rnnsearch of the same sizes, trained with --task concat_translation "
-            "--reverse-target: the encoder and the backward decoder of abd start from it"
+            "help": "checkpoint of an rnnsearch model of the same sizes, trained with --task concat_translation "
+            "--reverse-target; it initializes the encoder and the backward decoder"
         },
     )
 
@@ -58,8 +59,8 @@ class ABDConfig(ReverseContextConfig):
 class ABDDecoder(RecurrentDecoder):
     """The forward decoder (eq. 5-13), and the backward decoder (eq. 1-4) whose states it reads.
 
-    The backward decoder starts from the forward RNN's last state over the source, the forward decoder from the backward
-    RNN's.
+    The initial state of the backward decoder is computed from the last state of the encoder's forward RNN, and that of
+    the forward decoder from the last state of the encoder's backward RNN.
     """
 
     def __init__(self, cfg: ABDConfig, dictionary):
@@ -71,25 +72,25 @@ class ABDDecoder(RecurrentDecoder):
         )
 
     def begin(self, encoder_out: SourceMemory) -> DecodingState:
-        """The first phase of decoding: search for the reverse translation, which the forward decoder reads."""
+        """Search for the reverse translation, and return the forward decoder's state before its first step."""
         found = self.search(encoder_out, self.begin_backward(encoder_out))
         return self.begin_forward(encoder_out, reverse_memory(found.states, found.padding_mask))
 
     def begin_backward(self, encoder_out: SourceMemory) -> DecodingState:
-        """What the backward decoder starts from."""
+        """Return the backward decoder's state before its first step."""
         return self.backward_decoder.begin(replace(encoder_out, final_state=last_forward_state(*encoder_out.memories)))
 
     def begin_forward(self, encoder_out: SourceMemory, reverse: Memory) -> DecodingState:
-        """What the forward decoder starts from."""
+        """Return the forward decoder's state before its first step; it attends to the memory `reverse` as well."""
         return super().begin(replace(encoder_out, memories=(*encoder_out.memories, reverse)))
 
     def search(self, encoder_out: SourceMemory, start: DecodingState) -> ReverseTranslation:
-        """The reverse translation."""
+        """Search greedily for the reverse translation, from the backward decoder's state `start`."""
         return search_greedily(self.backward_decoder, start, self.cfg.reverse_limits(*encoder_out.memories))
 
 
 def last_forward_state(source: Memory) -> Tensor:
-    """The forward RNN's state (S, d) at the last word of each sentence; h_i has 2d entries, the forward ones first."""
+    """Return the forward RNN's state (S, d) at the last word of each sentence: the first d of the 2d entries of h_i."""
     last = (~source.padding_mask).sum(1).sub(1).clamp(min=0)
     return source.states[torch.arange(len(last), device=last.device), last].chunk(2, dim=-1)[0]
 
@@ -106,11 +107,13 @@ class ABDModel(ReverseContextModel, BidirectionalModel):
         ŝ_j = GRU(s_{j-1}, E_{y_{j-1}}),  m_ef = Att(ŝ_j, h),  m_bf = Att(ŝ_j, s̃),  s_j = GRU(ŝ_j, [m_ef; m_bf])
         P(y_j | y_<j, x) = softmax(g(E_{y_{j-1}}, s_j, m_ef, m_bf))
 
-    s̃ are, in training as in generation, the states of a greedy search. The choice of its tokens has no gradient, its
-    states have one. With --reverse-context reference they are, in training, the states over the reversed target.
+    In training and in generation, s̃ are the states of a greedy search. Gradients flow through these states, but not
+    through the choice of the tokens. With --reverse-context reference, s̃ are, in training, the states over the
+    reversed target.
 
-    Under another criterion than `bidirectional_cross_entropy` it trains as with λ = 1. The readout and the output layer
-    of the backward decoder then get no gradient, so several processes need --find-unused-parameters.
+    With a criterion other than `bidirectional_cross_entropy`, the model trains as with λ = 1. The readout and the
+    output layer of the backward decoder then get no gradient, so training with several processes needs
+    --find-unused-parameters.
     """
 
     renamed = {"backward_decoder.": "decoder.backward_decoder."}
@@ -129,7 +132,8 @@ class ABDModel(ReverseContextModel, BidirectionalModel):
         cfg.check()
         model = cls(cfg, task.source_dictionary, task.target_dictionary)
         initialize_recurrent(model, cfg.init_std)
-        # RNNSearch starts from another state of the encoder, so the backward decoder's initial_state stays random.
+        # RNNSearch computes its initial state from another encoder state, so initial_state keeps its random weights
+        # here.
         parts = [(model.encoder, "encoder.", ()), (model.decoder.backward_decoder, "decoder.", ("initial_state.",))]
         model.pretrained = Pretrained("--init-backward-from", cfg.init_backward_from, parts)
         return model
@@ -152,11 +156,12 @@ class ABDModel(ReverseContextModel, BidirectionalModel):
             src_tokens: (B, n), padding on either side.
             prev_output_tokens: (B, m), the start symbol first, padding on the right.
             backward: also run the backward decoder over the reversed target.
-            features_only: return what goes into the output layer, or into both.
+            features_only: return the inputs of the output layer (with `backward`, of both output layers) instead of
+                logits.
 
         Returns:
-            Logits (B, m, V) for the next token after each of prev_output_tokens; with `backward` also
-            "backward_logits" (B, m, V), for the next token after each of the reversed ones.
+            Logits (B, m, V) for the token after each of prev_output_tokens. With `backward`, the dictionary also holds
+            "backward_logits" (B, m, V), for the token after each token of the reversed target input.
         """
         self.pretrained.require()
         source = self.encoder(src_tokens)
@@ -172,15 +177,16 @@ class ABDModel(ReverseContextModel, BidirectionalModel):
         return logits, extra
 
     def _run_backward(self, source: SourceMemory, reference: Tensor, backward: bool) -> tuple[Memory, Steps | None]:
-        """The reverse context, and with `backward` the steps over the reversed target."""
+        """Return the reverse context and, with `backward`, the backward decoder's steps over the reversed target."""
         decoder, pad = self.decoder.backward_decoder, self.decoder.dictionary.pad()
         start = self.decoder.begin_backward(source)
         if self.training and self.teacher_forced_context:
             steps, _ = decoder.run(reference, start)
             return reverse_memory(steps.states, reference.eq(pad)), steps
         found = self.decoder.search(source, start)
-        # The search keeps no graph. Training runs its tokens once more, for the gradients of their states, beside the
-        # reversed target: as two rows of each sentence, which share its memory as the rows of a beam do.
+        # The search builds no autograd graph, so training runs the backward decoder again over the tokens found, to
+        # get gradients for their states. These tokens and the reversed target are two rows of each sentence, which
+        # share its memory as the rows of a beam do.
         runs = [found.inputs] if self.training else []
         runs += [reference] if backward else []
         if not runs:
@@ -192,14 +198,14 @@ class ABDModel(ReverseContextModel, BidirectionalModel):
 
 
 def side_by_side(rows: list[Tensor], pad: int) -> Tensor:
-    """Token ids (B, m_1), (B, m_2), … as one batch in which the rows of a sentence follow each other."""
+    """Interleave token ids (B, m_1), (B, m_2), … into one batch in which the rows of a sentence follow each other."""
     width = max(row.size(1) for row in rows)
     padded = [nn.functional.pad(row, (0, width - row.size(1)), value=pad) for row in rows]
     return torch.stack(padded, dim=1).flatten(0, 1)
 
 
 def take_rows(steps: Steps, first: int, every: int, length: int) -> Steps:
-    """The first `length` steps of the rows first, first + every, …"""
+    """Return the first `length` steps of the rows first, first + every, first + 2 · every, …"""
 
     def take(x: Tensor) -> Tensor:
         return x[first::every, :length]

@@ -1,15 +1,17 @@
 """DeepAtt and its relatives: Zhang, Xiong, Su, *Neural Machine Translation with Deep Attention*, TPAMI 2018.
 
-An encoder of layers that read in alternating directions. A decoder with one state that attends, within a step, to the
-first encoder layer, then with what it found there to the second, and so on to the K-th. The relatives differ in the
-encoder, in which of its layers the decoder reads, and in how the decoder's attentions are spread over layers.
+The layers of the encoder read the source in alternating directions. The decoder has one state. Within a step, this
+state attends to the first encoder layer, is updated with the context found there, attends to the second layer, and so
+on up to the K-th. The relatives differ in the encoder, in the encoder layers that the decoder attends to, and in the
+decoder layers that attend to them.
 
-The paper leaves the following open. The readout and the decoder's first states follow the authors' code: a tanh map
-each, of everything the decoder knows and of the top encoder layer's last state. The GRUs are those of the paper's
-source [17], with the reset gate before the recurrent product.
+The paper does not specify every detail. The readout and the decoder's initial states follow the authors' code. The
+readout applies an affine map and a tanh to the previous word, the state and all contexts; the initial states apply the
+same to the last state of the top encoder layer. The GRUs are those of the paper's reference [17], which applies the
+reset gate before the recurrent product.
 
-Letters: B sentences, n source and m target tokens, E width of embeddings, d of states, D of a memory, K attention
-layers, V types; in decoding S sentences and R = S · beam hypotheses. True in a padding mask means padding.
+Letters: B sentences, n source and m target tokens, E embedding width, d state width, D memory width, K attention
+layers, V types; in decoding, S sentences and R = S · beam hypotheses. True in a padding mask means padding.
 """
 
 from dataclasses import dataclass, field
@@ -28,20 +30,20 @@ from .recurrent import AttentionalConfig, AttentionalModel, RecurrentEncoder, wo
 
 @dataclass
 class DeepAttConfig(AttentionalConfig):
-    """The paper's sizes."""
+    """The options of DeepAtt and its relatives. The defaults are the paper's sizes."""
 
     attention_layers: int = field(
         default=5,
         metadata={
-            "help": "K (paper: 1-6): encoder layers above the first; deepatt, udeepatt and vdeepatt attend to each, "
-            "wideatt and deepnmt once; vdeepatt and deepnmt also have K decoder layers"
+            "help": "K, number of encoder layers above the first (paper: 1-6); deepatt, udeepatt, vdeepatt attend to "
+            "each; wideatt and deepnmt have one attention. vdeepatt and deepnmt also have K decoder layers"
         },
     )
     alignment_layer: Optional[int] = field(  # noqa: UP045 (fairseq knows this spelling only)
         default=None,
         metadata={
-            "help": "attention layer, from 0, that --print-alignment shows; -1 is the last. Default: the second, where "
-            "there is one: in the paper's Table 2 it aligns best with K = 2 to 5. Of a trained model, change it with "
+            "help": "attention layer, from 0, that --print-alignment shows; -1 is the last. Default: the second, if "
+            "there is one: it aligns best with K = 2 to 5 in the paper's Table 2. For a trained model, set it with "
             "--model-overrides '{\"alignment_layer\": 0}'"
         },
     )
@@ -67,11 +69,11 @@ class DeepAttModel(AttentionalModel):
 
     encoder_class = RecurrentEncoder
     one_way = False
-    """Whether all encoder layers read forward."""
+    """Whether all encoder layers read from left to right."""
 
     @staticmethod
     def decoder_layers(cfg: DeepAttConfig) -> list[list[int]]:
-        """For each decoder layer the widths of the memories that it attends to, one after the other."""
+        """Return, for each decoder layer, the widths of the memories that it attends to, in the order of attention."""
         return [[cfg.hidden_dim] * cfg.attention_layers]
 
     @classmethod
@@ -95,10 +97,10 @@ class DeepAttModel(AttentionalModel):
 
     @classmethod
     def alignment_layer(cls, cfg: DeepAttConfig) -> int:
-        """The attention whose weights are the alignment.
+        """Return the index of the attention whose weights are the alignment.
 
         Raises:
-            UserError: the decoder has fewer attentions.
+            UserError: the decoder has too few attentions.
         """
         attentions = sum(map(len, cls.decoder_layers(cfg)))
         if cfg.alignment_layer is None:
@@ -114,7 +116,7 @@ class DeepAttModel(AttentionalModel):
 
 @register_model("udeepatt", dataclass=DeepAttConfig)
 class UDeepAttModel(DeepAttModel):
-    """DeepAtt with an encoder whose layers all read in the same direction: eq. 14,
+    """DeepAtt with an encoder whose layers all read from left to right (eq. 14):
 
     h^k_i = GRU_higher(GRU_lower(h^k_{i-1}, E_{x_i}), h^{k-1}_i)    for every k.
     """
@@ -124,7 +126,7 @@ class UDeepAttModel(DeepAttModel):
 
 @register_model("vdeepatt", dataclass=DeepAttConfig)
 class VDeepAttModel(DeepAttModel):
-    """DeepAtt's encoder and K stacked conditional decoders, each with its own state: eq. 10-12, for k = 1..K,
+    """DeepAtt's encoder and K stacked decoder layers, each with its own state and attention (eq. 10-12), for k = 1..K:
 
         s̃^k_j = GRU(s^k_{j-1}, s^{k-1}_j),  a^k_j = Att(s̃^k_j, H^k),  s^k_j = GRU(s̃^k_j, a^k_j)
 
@@ -137,7 +139,7 @@ class VDeepAttModel(DeepAttModel):
 
 
 class ConcatenatingEncoder(RecurrentEncoder):
-    """The decoder reads the concatenation of all layers."""
+    """An encoder whose only memory is the concatenation of all layers."""
 
     def memories(self, layers: list[Tensor]) -> list[Tensor]:
         return [torch.cat(layers, dim=-1)]
@@ -145,7 +147,7 @@ class ConcatenatingEncoder(RecurrentEncoder):
 
 @register_model("wideatt", dataclass=DeepAttConfig)
 class WideAttModel(DeepAttModel):
-    """DeepAtt's encoder, and one attention to the concatenation of its layers: eq. 13, H = [H^1; ...; H^K],
+    """DeepAtt's encoder and one attention to the concatenation of its layers, H = [H^1; ...; H^K] (eq. 13):
 
     s̃_j = GRU(s_{j-1}, E_{y_{j-1}}),  a_j = Att(s̃_j, H),  s_j = GRU(s̃_j, a_j).
     """
@@ -158,7 +160,7 @@ class WideAttModel(DeepAttModel):
 
 
 class TopLayerEncoder(RecurrentEncoder):
-    """The decoder reads the top layer."""
+    """An encoder whose only memory is the top layer."""
 
     def memories(self, layers: list[Tensor]) -> list[Tensor]:
         return layers[-1:]
@@ -166,13 +168,13 @@ class TopLayerEncoder(RecurrentEncoder):
 
 @register_model("deepnmt", dataclass=DeepAttConfig)
 class DeepNMTModel(DeepAttModel):
-    """DeepAtt's encoder and K decoder layers with one attention, which reads the top encoder layer:
+    """DeepAtt's encoder and K decoder layers. The lowest decoder layer attends to the top encoder layer:
 
         s̃_j = GRU(s¹_{j-1}, E_{y_{j-1}}),  a_j = Att(s̃_j, H^K),  s¹_j = GRU(s̃_j, a_j)
         s^k_j = GRU(s^k_{j-1}, s^{k-1}_j)                               for k = 2..K
 
-    The paper's text says one attention (its Table 5 five), not which decoder layer has it. Here it is the lowest, as
-    usual in deep models of its time, so that all layers above see what it read.
+    The paper's text states one attention (its Table 5 states five), but not which decoder layer has it. Here it is the
+    lowest layer, as is usual in deep models of that time, so that all layers above receive the context.
     """
 
     encoder_class = TopLayerEncoder

@@ -1,7 +1,7 @@
-"""What criterions and tools ask of a translation model, whichever family it belongs to.
+"""The interface through which criterions and tools use a translation model of any family.
 
-:class:`TranslationModel` is the base class of this plugin's models. The functions below also answer for fairseq's own
-models, where these can.
+:class:`TranslationModel` is the base class of this plugin's models. The functions below also accept fairseq's own
+models, where these can answer.
 
 Letters: B sentences, H heads, n source and m target tokens, T steps of a reverse translation, E width of the output
 layer's input.
@@ -24,24 +24,25 @@ from ..modules.output_features import OutputFeatures
 
 @dataclass(frozen=True)
 class DecoderAttention:
-    """The attention weights of a decoder that is given a translation (B, m): a tensor for each layer, lowest first."""
+    """A decoder's attention weights for a given translation (B, m): one tensor per layer, lowest layer first."""
 
     source: list[Tensor]  # (B, H, m, n)
-    target: list[Tensor] = field(default_factory=list)  # (B, H, m, m), to the tokens read so far, in models with it
-    reverse: list[Tensor] = field(default_factory=list)  # (B, H, m, T), to a reverse translation, in models with one
+    target: list[Tensor] = field(default_factory=list)  # (B, H, m, m), over the tokens read so far; may be empty
+    reverse: list[Tensor] = field(default_factory=list)  # (B, H, m, T), over a reverse translation; may be empty
 
 
 class TranslationModel(FairseqEncoderDecoderModel):
     """The base class of this plugin's models.
 
-    `forward` takes `features_only`; it then returns :class:`OutputFeatures` instead of logits and extra outputs.
+    `forward` takes the argument `features_only`. If it is true, `forward` returns :class:`OutputFeatures` instead of
+    logits and extra outputs.
     """
 
     reads_packing = False
-    """Whether `forward` takes `packing`, the packed stream that the task `concat_translation` prepares."""
+    """Whether `forward` takes the argument `packing`, which the task `concat_translation` prepares."""
 
     def attention(self, src_tokens: Tensor, prev_output_tokens: Tensor) -> DecoderAttention:
-        """The attention weights for a translation.
+        """Return the attention weights for a given translation.
 
         Args:
             src_tokens: (B, n), padding on either side.
@@ -53,29 +54,30 @@ class TranslationModel(FairseqEncoderDecoderModel):
 class BidirectionalModel(TranslationModel):
     """A model with a forward and a backward decoder.
 
-    `forward` takes `backward`; with `features_only` it then returns two :class:`OutputFeatures`: those of the forward
-    decoder for the target, and those of the backward decoder for the reversed target.
+    `forward` takes the argument `backward`. If `backward` and `features_only` are true, `forward` returns two
+    :class:`OutputFeatures`: the first of the forward decoder for the target, the second of the backward decoder for the
+    reversed target.
     """
 
 
 def unwrap(model: nn.Module) -> nn.Module:
-    """The model inside the wrapper of distributed training."""
+    """Return the model without the wrapper of distributed training."""
     return model.module.module if isinstance(model, ModuleProxyWrapper) else model
 
 
 def attention_weights(model: nn.Module, src_tokens: Tensor, prev_output_tokens: Tensor) -> DecoderAttention:
-    """The attention weights of a model of this plugin or of fairseq's Transformer, as `TranslationModel.attention`.
+    """Return the attention weights of a model of this plugin or of fairseq's Transformer, for a given translation.
 
     Raises:
-        UserError: the attention of this kind of model is not known.
+        UserError: the model is of another class.
     """
     if isinstance(model, TranslationModel):
         return model.attention(src_tokens, prev_output_tokens)
     if isinstance(model, TransformerModelBase):
         return transformer_attention(model, src_tokens, prev_output_tokens)
     raise UserError(
-        f"{type(model).__name__}: the attention of this model is not known here; give one of this plugin's models "
-        "or of fairseq's Transformers"
+        f"{type(model).__name__}: cannot read the attention weights of this model; use one of this plugin's models "
+        "or one of fairseq's Transformers"
     )
 
 
@@ -94,11 +96,11 @@ def transformer_attention(
 
 @contextmanager
 def recorded_heads(attentions: Iterable[nn.Module]) -> Iterator[list[Tensor]]:
-    """The weights (B, H, m, n) of fairseq's attention modules, which average over the heads unless asked not to."""
+    """Record the weights (B, H, m, n) of fairseq's attention modules, which return means over the heads by default."""
     recorded: list[Tensor] = []
 
     def ask(module, args, kwargs):
-        # Without an incremental state the module calls torch's own attention, which returns the mean alone.
+        # Without an incremental state, the module calls torch's own attention, which returns only the mean.
         return args, {**kwargs, "incremental_state": {}, "need_weights": True, "need_head_weights": True}
 
     def record(module, args, kwargs, output):
@@ -116,16 +118,16 @@ def recorded_heads(attentions: Iterable[nn.Module]) -> Iterator[list[Tensor]]:
 
 
 def output_features(model: nn.Module, net_input: dict[str, Tensor], real: Tensor) -> OutputFeatures:
-    """What goes into a model's output layer for a batch.
+    """Return the input and the weights of a model's output layer for a batch.
 
     Args:
-        model: a model of this plugin, or one of fairseq's whose decoder takes `features_only` and ends in a linear
-            layer; in the wrapper of distributed training or without.
+        model: a model of this plugin, or a model of fairseq whose decoder takes `features_only` and ends in a linear
+            layer. The wrapper of distributed training may surround it.
         net_input: the arguments of the model's `forward`.
         real: (B, m), True at target positions that are not padding.
 
     Raises:
-        UserError: the model does not give what goes into its output layer.
+        UserError: the model cannot return the input of its output layer.
     """
     plain = unwrap(model)
     if isinstance(plain, TranslationModel):
@@ -136,10 +138,10 @@ def output_features(model: nn.Module, net_input: dict[str, Tensor], real: Tensor
 
 
 def linear_output_layer(model: nn.Module) -> nn.Linear:
-    """The output layer of one of fairseq's models that can be called with `features_only`.
+    """Return the output layer of a fairseq model whose decoder takes `features_only`.
 
     Raises:
-        UserError: there is none.
+        UserError: the model has no such layer.
     """
     decoder = model.decoder if isinstance(model, FairseqEncoderDecoderModel) else None
     output = getattr(decoder, "output_projection", None)
@@ -147,7 +149,7 @@ def linear_output_layer(model: nn.Module) -> nn.Linear:
     if gives_features and isinstance(output, nn.Linear) and decoder.adaptive_softmax is None:
         return output
     raise UserError(
-        f"--criterion chunked_cross_entropy does not work with this model ({type(decoder or model).__name__} gives no "
-        "features for a linear output layer): use label_smoothed_cross_entropy or cross_entropy, which give the same "
-        "loss"
+        f"--criterion chunked_cross_entropy does not work with this model ({type(decoder or model).__name__} returns "
+        "no features for a linear output layer): use label_smoothed_cross_entropy or cross_entropy, which compute the "
+        "same loss"
     )

@@ -2,12 +2,12 @@
 
 | Table 3 | option | here |
 |---|---|---|
-| without weight sharing | --unshared-weights | :class:`UnsharedStack` |
-| without mixed attention | --separate-attention | :class:`SeparateAttentionStack` |
-| without source/target embedding | --no-side-embedding | an argument of :class:`~..modules.embedding.ConcatEmbedding` |
-| without position embedding | --no-position-embedding | another argument of it |
+| no weight sharing | --unshared-weights | :class:`UnsharedStack` |
+| no mixed attention | --separate-attention | :class:`SeparateAttentionStack` |
+| no source/target embedding | --no-side-embedding | `with_sides` of :class:`~..modules.embedding.ConcatEmbedding` |
+| no position embedding | --no-position-embedding | `with_positions` of the same class |
 
-The options can be combined. Letters are those of :mod:`~.lwc_transformer`.
+The options can be combined. The letters for shapes are those of :mod:`~.lwc_transformer`.
 """
 
 import torch
@@ -22,11 +22,12 @@ from .lwc_transformer import STACKS, CoordinatedStack
 
 
 class UnsharedStack(CoordinatedStack):
-    """Source and target have layers of their own, half as many each, so that the number of parameters stays the same.
+    """A stack with separate layers for source and target, half as many for each, so that the number of parameters stays
+    the same.
 
     Layer i of the target attends to the output of layer i of the source, projected with the target layer's weights.
-    (With shared weights, it attends to the output of layer i - 1. Here, the top layer of the source would then have no
-    effect.)
+    (With shared weights, it attends to the output of layer i - 1. With separate weights, the top layer of the source
+    would then have no effect.)
     """
 
     def __init__(self, cfg: LWCTransformerConfig, types: int, padding_idx: int):
@@ -38,8 +39,8 @@ class UnsharedStack(CoordinatedStack):
         x = self.embedding(packing.tokens, packing.sides, packing.positions)
         source_layers, target_layers = self.recomputable(self.source_layers), self.recomputable(self.layers)
         for source_layer, target_layer in zip(source_layers, target_layers, strict=True):
-            x = torch.where(is_target, x, source_layer(x, attend))  # (T, d), with new states of source tokens
-            x = torch.where(is_target, target_layer(x, attend), x)  # and of target tokens, which have read those
+            x = torch.where(is_target, x, source_layer(x, attend))  # (T, d); updates the source tokens
+            x = torch.where(is_target, target_layer(x, attend), x)  # updates the target tokens
         return self.norm(x)
 
     def read_source(self, packing: Packing) -> list[tuple[Tensor, Tensor]]:
@@ -53,13 +54,13 @@ class UnsharedStack(CoordinatedStack):
 
 
 class SeparateAttentionLayer(CoordinatedLayer):
-    """A target token attends to the target so far, then to the source.
+    """A layer in which a target token attends to the target so far, and then to the source.
 
         pre-norm   x ← x + Att(LN(x); target so far), x ← x + Att(LN(x); source), x ← x + FFN(LN(x))
 
-    and accordingly in post-norm. Both attentions share one set of weights and one layer norm, since the published
-    number of parameters is that of the full model. A source token attends to the source alone. As in mixed attention,
-    the keys and values of both sides come from the states below the layer.
+    and accordingly in post-norm. Both attentions share one set of weights and one layer norm, because the published
+    number of parameters equals that of the full model. A source token attends only to the source. As in mixed
+    attention, the keys and values of both sides come from the states below the layer.
     """
 
     def forward(self, x: Tensor, attend: SeparateAttend) -> Tensor:
@@ -73,7 +74,7 @@ class SeparateAttentionLayer(CoordinatedLayer):
 class SeparateAttentionStack(CoordinatedStack):
     """A stack of :class:`SeparateAttentionLayer`.
 
-    Over the source alone, such a layer is self-attention, as in the full model; so `read_source` is inherited.
+    Over the source alone, such a layer computes self-attention, as in the full model, so `read_source` is inherited.
     """
 
     layer_type = SeparateAttentionLayer
@@ -84,7 +85,7 @@ class SeparateAttentionStack(CoordinatedStack):
 
 
 class UnsharedSeparateAttentionStack(UnsharedStack, SeparateAttentionStack):
-    """Both ablations at once."""
+    """Both ablations combined."""
 
 
 STACKS.update(

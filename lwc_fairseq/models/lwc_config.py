@@ -10,38 +10,38 @@ from lwc_fairseq_compat import UserError
 
 @dataclass
 class LWCTransformerConfig(FairseqDataclass):
-    """The defaults are the sizes of the paper's base model."""
+    """The options; the defaults are the sizes of the paper's base model."""
 
-    layers: int = field(default=14, metadata={"help": "layers; each serves source and target (paper: 10 to 22)"})
+    layers: int = field(
+        default=14, metadata={"help": "number of layers, shared by source and target (paper: 10 to 22)"}
+    )
     embed_dim: int = field(default=512, metadata={"help": "width of the model, d"})
     ffn_embed_dim: int = field(default=2048, metadata={"help": "width of the feed-forward network"})
     attention_heads: int = field(default=8, metadata={"help": "attention heads, a divisor of --embed-dim"})
     dropout: float = field(default=0.1, metadata={"help": "dropout of embeddings and sub-layer outputs"})
     activation_dropout: float = field(default=0.0, metadata={"help": "dropout after the feed-forward network's ReLU"})
     attention_dropout: float = field(
-        default=0.0, metadata={"help": "dropout of attention weights; above 0 the slower masked kernel trains"}
+        default=0.0, metadata={"help": "dropout of attention weights; above 0, training uses the slower masked kernel"}
     )
     normalize_after: bool = field(
         default=False, metadata={"help": "layer norm after each sub-layer (post-norm) instead of before (pre-norm)"}
     )
     alignment_layer: int = field(
-        default=-1, metadata={"help": "layer, from 0, whose attention --print-alignment shows; -1 is the last"}
+        default=-1, metadata={"help": "layer whose attention --print-alignment shows, from 0; -1 is the last"}
     )
     unshared_weights: bool = field(
-        default=False, metadata={"help": "ablation: half of --layers serve the source, the other half the target"}
+        default=False, metadata={"help": "ablation: half of --layers process the source, the other half the target"}
     )
     separate_attention: bool = field(
         default=False,
         metadata={"help": "ablation: attention to the target so far, then to the source, instead of mixed attention"},
     )
-    no_side_embedding: bool = field(
-        default=False, metadata={"help": "ablation: no source and target embedding beside that of the word"}
-    )
-    no_position_embedding: bool = field(default=False, metadata={"help": "ablation: no positions"})
+    no_side_embedding: bool = field(default=False, metadata={"help": "ablation: omit the source/target embedding"})
+    no_position_embedding: bool = field(default=False, metadata={"help": "ablation: omit the position embedding"})
     checkpoint_activations: bool = field(
         default=False,
         metadata={
-            "help": "keep only what goes into each layer, and run it again for its gradients: less memory, slower"
+            "help": "keep only the input of each layer and recompute the layer for its gradients: less memory, slower"
         },
     )
     max_source_positions: int = II("task.max_source_positions")

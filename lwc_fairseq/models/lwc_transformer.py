@@ -5,12 +5,12 @@ Source and target pass through the same layers. Layer i of the source attends to
 the target attends, in one softmax, to layer i - 1 of the source and of the target so far (mixed attention, eq. 3).
 Both sides share the attention, feed-forward and layer-norm weights of a layer, so the model is one stack of layers. In
 training, the stack runs over source and target together, as one packed stream of tokens. In decoding, the encoder runs
-the stack over the source and keeps each layer's keys and values, and the decoder runs it over the new target tokens,
-which attend to them.
+the stack over the source and returns each layer's keys and values. The decoder runs the stack over the new target
+tokens, which attend to these keys and values.
 
 Letters: B sentences, n source and m target tokens, N width of the padded source, T packed tokens, H heads, d width of
-the model, V types. In decoding, S sentences, R = S · beam hypotheses, t tokens decoded before and m new ones. True in a
-padding mask means padding.
+the model, V types. In decoding, S sentences, R = S · beam hypotheses, t target tokens decoded before and m new ones.
+True in a padding mask means padding.
 """
 
 from collections.abc import Callable, Iterable
@@ -38,10 +38,10 @@ from .presets import register_preset
 
 
 class CoordinatedStack(nn.Module):
-    """The paper's Figure 1: embedding, layers and, with pre-norm, a final layer norm.
+    """The paper's Figure 1: an embedding, layers and, with pre-norm, a final layer norm.
 
-    It runs in three ways, each a loop over the layers: :meth:`forward` in training, :meth:`read_source` in the encoder
-    and :meth:`step` in the decoder.
+    Three methods loop over the layers: :meth:`forward` in training, :meth:`read_source` in the encoder and :meth:`step`
+    in the decoder.
     """
 
     layer_type = CoordinatedLayer
@@ -70,7 +70,7 @@ class CoordinatedStack(nn.Module):
         return nn.ModuleList(self.layer_type(*sizes, *settings) for _ in range(cfg.target_layers))
 
     def forward(self, packing: Packing) -> Tensor:
-        """The states (T, d) of a packed stream of sources and targets."""
+        """Return the states (T, d) of a packed stream of sources and targets."""
         attend = self.packed_attention(packing)
         x = self.embedding(packing.tokens, packing.sides, packing.positions)
         for layer in self.recomputable(self.layers):
@@ -78,7 +78,7 @@ class CoordinatedStack(nn.Module):
         return self.norm(x)
 
     def read_source(self, packing: Packing) -> list[tuple[Tensor, Tensor]]:
-        """Each layer's keys and values, (B, H, N, d/H) each, of a packed stream of sources alone."""
+        """Return each layer's keys and values, (B, H, N, d/H) each, of a packed stream of sources without targets."""
         attend = self.packed_attention(packing)
         x = self.embedding(packing.tokens, packing.sides, packing.positions)
         kept = []
@@ -91,7 +91,7 @@ class CoordinatedStack(nn.Module):
     def step(
         self, tokens: Tensor, positions: Tensor, source: SourceCache, target: TargetCache
     ) -> tuple[Tensor, list[StepAttention]]:
-        """The states (R, m, d) of new target tokens (R, m) at positions (R, m), and each layer's attention."""
+        """Return the states (R, m, d) of new target tokens (R, m) at positions (R, m), and each layer's attention."""
         attentions = [self.step_attention(source, target, i) for i in range(len(self.layers))]
         x = self.embedding(tokens, torch.ones_like(tokens), positions)
         for layer, attend in zip(self.layers, attentions, strict=True):
@@ -103,7 +103,7 @@ class CoordinatedStack(nn.Module):
         return attend_packed(packing, self.embedding.tokens.weight, dropout)
 
     def recomputable(self, layers: Iterable[nn.Module]) -> Iterable[Callable]:
-        """The layers; with --checkpoint-activations, such that the backward pass computes their activations again."""
+        """Return the layers. With --checkpoint-activations, the backward pass recomputes their activations."""
         if self.checkpoint_activations and self.training and torch.is_grad_enabled():
             return [partial(checkpoint, layer, use_reentrant=False) for layer in layers]
         return layers
@@ -114,7 +114,7 @@ STACKS: dict[tuple[bool, bool], type[CoordinatedStack]] = {(False, False): Coord
 
 
 class LWCEncoder(FairseqEncoder):
-    """The stack over the source alone. No source state depends on the target, so it runs once for each sentence."""
+    """The stack over the source. It runs once per sentence, because no source state depends on the target."""
 
     def __init__(self, cfg: LWCTransformerConfig, dictionary, stack: CoordinatedStack):
         super().__init__(dictionary)
@@ -122,7 +122,7 @@ class LWCEncoder(FairseqEncoder):
         self.max_source_positions = cfg.max_source_positions
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None, **unused) -> SourceCache:
-        """Source tokens (B, N), padded on either side, to each layer's keys and values."""
+        """Return each layer's keys and values for source tokens (B, N), padded on either side."""
         packing = pack(src_tokens, src_tokens[:, :0], self.stack.padding_idx)
         keys, values = zip(*self.stack.read_source(packing), strict=True)
         return SourceCache(keys, values, src_tokens.eq(self.stack.padding_idx))
@@ -147,14 +147,15 @@ class LWCDecoder(FairseqIncrementalDecoder):
     def forward(
         self, prev_output_tokens: Tensor, encoder_out: SourceCache, incremental_state: dict | None = None, **unused
     ) -> tuple[Tensor, dict]:
-        """Logits for the tokens that `incremental_state` does not hold yet, or for all tokens without one.
+        """Return logits for the tokens that `incremental_state` does not hold yet; without a state, for all tokens.
 
-        It is for decoding: gradients do not pass through the cache. Training uses :meth:`LWCTransformerModel.forward`.
+        Only decoding calls this method: gradients do not pass through the cache. Training calls
+        :meth:`LWCTransformerModel.forward`.
 
         Args:
             prev_output_tokens: (R, t + m) target input so far, the start symbol first, padding on the right.
-            encoder_out: of S sentences; R is a multiple of S.
-            incremental_state: fairseq's; it holds the first t tokens.
+            encoder_out: the encoder's output for S sentences; R is a multiple of S.
+            incremental_state: fairseq's incremental state, which holds the first t tokens.
 
         Returns:
             Logits (R, m, V); "attn": [(R, m, N)], the alignment layer's attention to the source, averaged over heads;
@@ -179,7 +180,7 @@ class LWCDecoder(FairseqIncrementalDecoder):
         return self.output_layer(x), {"attn": [alignment], "attentions": weights, "inner_states": None}
 
     def output_layer(self, features: Tensor) -> Tensor:
-        """States (..., d) to logits (..., V); the weight is the embedding of the tokens."""
+        """Map states (..., d) to logits (..., V) with the token embeddings as weights."""
         return nn.functional.linear(features, self.borrowed.module.embedding.tokens.weight)
 
     def reorder_incremental_state(self, incremental_state: dict, new_order: Tensor) -> None:
@@ -188,7 +189,7 @@ class LWCDecoder(FairseqIncrementalDecoder):
             cache.reorder(new_order)
 
     def make_generation_fast_(self, need_attn: bool = False, **unused) -> None:
-        """fairseq's hook before generation: attention weights are returned only if they will be printed."""
+        """fairseq's hook before generation. It turns attention weights off unless they will be printed."""
         self.need_attn = bool(need_attn)
 
     def max_positions(self) -> int:
@@ -199,17 +200,17 @@ class LWCDecoder(FairseqIncrementalDecoder):
 class LWCTransformerModel(TranslationModel):
     """The layer-wise coordinated Transformer.
 
-    One table over a joint vocabulary is the embedding of both languages and the output layer. With 31,300 types, the
-    small preset has 19.07M parameters, the count in the paper's Table 3.
+    One table over a joint vocabulary serves as the embedding of both languages and as the output layer. With 31,300
+    types, the small preset has 19.07M parameters, as in the paper's Table 3.
 
-    The paper does not say where the layer norms stand. The default is pre-norm, as in its baseline, tensor2tensor of
-    2018. A trial with 22 layers of width 64 on the demo corpus (Adam, learning rate 2e-3 after 200 updates of warm-up,
-    2,000 tokens a batch) compares it with --normalize-after: with pre-norm, the training perplexity falls to 29 after
-    250 updates and to 12 after 350; with post-norm, it stays at 240 from update 200 to update 250, where the run was
-    stopped.
+    The paper does not specify the place of the layer norms. The default is pre-norm, as in its baseline, tensor2tensor
+    of 2018. An experiment with 22 layers of width 64 on the demo corpus (Adam, learning rate 2e-3 after 200 updates of
+    warm-up, 2,000 tokens a batch) compares it with --normalize-after: with pre-norm, the training perplexity falls to
+    29 after 250 updates and to 12 after 350; with post-norm, it stays at 240 from update 200 to update 250, where the
+    run was stopped.
 
-    The task `concat_translation` packs its batches in advance; those of other tasks are packed here, with the same
-    results. (Only `concat_translation` keeps an empty line empty.)
+    The task `concat_translation` packs its batches in advance. The model packs the batches of other tasks itself, with
+    the same results. (Only `concat_translation` translates an empty line to an empty line.)
     """
 
     reads_packing = True
@@ -235,9 +236,9 @@ class LWCTransformerModel(TranslationModel):
         packing: dict | None = None,
         features_only: bool = False,
     ) -> tuple[Tensor, dict] | OutputFeatures:
-        """Teacher forcing: logits (B, m, V) for the token after each of prev_output_tokens (B, m).
+        """Teacher forcing. Returns logits (B, m, V) for the token after each of prev_output_tokens (B, m).
 
-        `packing` holds the fields of this batch's :class:`Packing`; without it, the batch is packed here.
+        `packing` holds the fields of this batch's :class:`Packing`. Without it, this method packs the batch.
         """
         stack = self.encoder.stack
         batch = Packing(**packing) if packing else pack(src_tokens, prev_output_tokens, stack.padding_idx)

@@ -1,18 +1,18 @@
-"""Neural system combination, as Zhang et al. (*Asynchronous Bidirectional Decoding for NMT*, AAAI 2018) compare with
-it: after Zhou, Hu, Zhang, Zong, *Neural System Combination for Machine Translation*, ACL 2017.
+"""Neural system combination: Zhou, Hu, Zhang, Zong, *Neural System Combination for Machine Translation*, ACL 2017, in
+the two forms that Zhang et al. (*Asynchronous Bidirectional Decoding for NMT*, AAAI 2018) use as baselines.
 
-A right-to-left model is trained first, and stays as it is. It translates each source. Then a forward decoder is trained
-that attends to the source and to this reverse translation. `nsc_rt` reads the words of the translation with an encoder
-for them. `nsc_hs` reads the states with which the first model decoded them.
+First, a right-to-left model is trained and frozen. It translates each source. Then a forward decoder is trained, which
+attends to the source and to this reverse translation. `nsc_rt` encodes the words of the reverse translation with an
+additional encoder. `nsc_hs` reads the first model's decoder states.
 
-The paper gives few details, but its parameter counts decide them: 120.0M and 130.0M, with 620 and 1000 dimensions and
-30,000 types a side.
+The paper gives few details, but its parameter counts determine the rest: 120.0M and 130.0M, with 620 and 1000
+dimensions and 30,000 types per side.
 
-- `nsc_rt` has 120.0M if the first model is not counted. These are RNNSearch, embeddings and a bidirectional GRU for the
+- `nsc_rt` has 120.0M parameters, not counting the first model: RNNSearch, embeddings and a bidirectional GRU for the
   reverse translation, attention to it, and the hierarchical attention of Zhou et al.
-- `nsc_hs` has 130.0M with the first model, which has 85.7M. So it has no second encoder and no second table of target
-  embeddings: the forward decoder, which is ABD's, shares those of the first model. They are not trained further, since
-  the first model's states are made of them.
+- `nsc_hs` has 130.0M parameters, including the first model's 85.7M. So it has no second encoder and no second table of
+  target embeddings: its forward decoder, which is ABD's, shares those of the first model. They stay frozen, because the
+  first model's states depend on them.
 
 Letters: S sentences, n source and m target tokens, T steps of the reverse translation, V types. True in a padding mask
 means padding.
@@ -43,13 +43,13 @@ from .rnnsearch import RNNSearchConfig, RNNSearchModel
 
 @dataclass
 class NSCConfig(ReverseContextConfig):
-    """The paper's sizes."""
+    """The options of `nsc_rt` and `nsc_hs`. The defaults are the paper's sizes."""
 
     reverse_model: Optional[str] = field(  # noqa: UP045 (fairseq knows this spelling only)
         default=None,
         metadata={
-            "help": "checkpoint of the right-to-left model: an rnnsearch of the same sizes, trained with --task "
-            "concat_translation --reverse-target. It is needed to start training; later it is part of the checkpoint"
+            "help": "checkpoint of the right-to-left model: rnnsearch with the same sizes, trained with --task "
+            "concat_translation --reverse-target; required to start training, then part of the model's own checkpoint"
         },
     )
     reverse_beam: int = field(
@@ -65,10 +65,10 @@ class NSCConfig(ReverseContextConfig):
 
 
 class NSCEncoder(RecurrentEncoder):
-    """An encoder of the source and of the reverse translation that a trained model finds.
+    """An encoder of the source and of its reverse translation by a trained model.
 
     Args:
-        reverse_model: the trained model, which gets no gradient.
+        reverse_model: the trained model, which stays frozen.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class NSCEncoder(RecurrentEncoder):
         self.reverse_model = reverse_model
 
     def search(self, src_tokens: Tensor, source: Memory) -> Tensor:
-        """The reverse translations (S, T), padding on the right."""
+        """Return the reverse translations (S, T), with padding on the right."""
         limits = self.cfg.reverse_limits(source)
         if self.cfg.reverse_beam > 1:
             return search_with_beam(self.reverse_model, src_tokens, limits, self.cfg.reverse_beam)
@@ -94,18 +94,18 @@ class NSCEncoder(RecurrentEncoder):
         return search_greedily(decoder, start, limits).outputs
 
     def reverse_context(self, src_tokens: Tensor, found: Tensor) -> Memory:
-        """What the decoder reads of the reverse translations `found` (S, T)."""
+        """Return what the decoder attends to, for the reverse translations `found` (S, T)."""
         raise NotImplementedError
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None, **unused) -> SourceMemory:
-        """Source tokens (S, n), padded on either side."""
+        """Return the memories of the source tokens (S, n), padded on either side, and of their reverse translations."""
         source = super().forward(src_tokens)
         found = self.search(src_tokens, *source.memories)
         return replace(source, memories=(*source.memories, self.reverse_context(src_tokens, found)))
 
 
 class WordsEncoder(NSCEncoder):
-    """The reverse context are the words of the reverse translation, encoded."""
+    """An encoder whose reverse context is the encoded words of the reverse translation."""
 
     def __init__(self, cfg: NSCConfig, dictionary, reverse_model: RNNSearchModel):
         recurrent = BidirectionalEncoder(cfg.embed_dim, cfg.hidden_dim, cfg.plain_kernels)
@@ -120,7 +120,7 @@ class WordsEncoder(NSCEncoder):
 
 
 class StatesEncoder(NSCEncoder):
-    """The reverse context are the first model's states; the encoder is the first model's as well."""
+    """An encoder whose reverse context is the first model's decoder states. It shares the first model's encoder."""
 
     def __init__(self, cfg: NSCConfig, dictionary, reverse_model: RNNSearchModel):
         encoder = reverse_model.encoder
@@ -135,7 +135,7 @@ class StatesEncoder(NSCEncoder):
 
 
 class NSCModel(ReverseContextModel):
-    """The first model, which gets no gradient and no dropout and becomes part of the checkpoint, and the second one."""
+    """A frozen first model without dropout, which becomes part of the checkpoint, and a trainable second one."""
 
     renamed = {"reverse_model.": "encoder.reverse_model."}
 
@@ -145,12 +145,12 @@ class NSCModel(ReverseContextModel):
 
     @staticmethod
     def make_encoder(cfg: NSCConfig, dictionary, reverse_model: RNNSearchModel) -> NSCEncoder:
-        """The second model's encoder."""
+        """Build the second model's encoder."""
         raise NotImplementedError
 
     @staticmethod
     def make_decoder(cfg: NSCConfig, dictionary, reverse_model: RNNSearchModel) -> RecurrentDecoder:
-        """The second model's decoder."""
+        """Build the second model's decoder."""
         raise NotImplementedError
 
     @classmethod
@@ -171,15 +171,15 @@ class NSCModel(ReverseContextModel):
     def forward(
         self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, features_only: bool = False
     ) -> tuple[Tensor, dict] | OutputFeatures:
-        """Teacher forcing: logits (B, m, V) for the next token after each of prev_output_tokens (B, m)."""
+        """Teacher forcing. Returns logits (B, m, V) for the token after each of prev_output_tokens (B, m)."""
         self.pretrained.require()
         return self.decoder(prev_output_tokens, self.encoder(src_tokens, src_lengths), features_only=features_only)
 
 
 @register_model("nsc_rt", dataclass=NSCConfig)
 class NSCRTModel(NSCModel):
-    """The second model encodes the source and the words of the reverse translation. Its decoder combines what it reads
-    in both (:mod:`~lwc_fairseq.modules.combining_gru`)."""
+    """The second model encodes the source and the words of the reverse translation. Its decoder combines the contexts
+    of both (:mod:`~lwc_fairseq.modules.combining_gru`)."""
 
     @staticmethod
     def make_encoder(cfg, dictionary, reverse_model):
@@ -193,8 +193,8 @@ class NSCRTModel(NSCModel):
 
 @register_model("nsc_hs", dataclass=NSCConfig)
 class NSCHSModel(NSCModel):
-    """The second model has the first one's encoder, and ABD's forward decoder over the source and the first model's
-    states."""
+    """The second model shares the first model's encoder. Its decoder is ABD's forward decoder, which attends to the
+    source and to the first model's decoder states."""
 
     @staticmethod
     def make_encoder(cfg, dictionary, reverse_model):

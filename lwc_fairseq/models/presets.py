@@ -1,4 +1,4 @@
-"""Presets: a model under another name, with other defaults."""
+"""Presets: a preset registers a model under another name, with other defaults."""
 
 from dataclasses import field, fields, make_dataclass
 
@@ -11,8 +11,9 @@ def register_preset(
 ) -> None:
     """Register `model` as `name`, with `config`'s defaults changed to `defaults`.
 
-    fairseq's own presets are functions that set what the command line leaves out. fairseq calls them twice, and hydra
-    never does. A preset that is a model with its own dataclass means the same for --arch, hydra and YAML.
+    fairseq's own presets are functions that set the options missing from the command line. fairseq calls them twice,
+    and hydra never calls them. A preset that is a model with its own dataclass behaves alike with --arch, hydra and
+    YAML.
     """
     changed = [
         (f.name, f.type, field(default=defaults.pop(f.name), metadata=f.metadata))

@@ -1,4 +1,4 @@
-"""Models that start from another model's checkpoint."""
+"""Initialization of a model from another model's checkpoint."""
 
 import os
 
@@ -11,20 +11,21 @@ from lwc_fairseq_compat import UserError
 from ..data.reverse import is_reversed
 
 Part = tuple[nn.Module, str, tuple[str, ...]]
-"""A module, the prefix of its parameters' names in the other model, and prefixes of parameters to leave out."""
+"""A module, the prefix of its parameters' names in the other model, and the prefixes of parameters to leave out."""
 
 
 class Pretrained:
     """Loads a checkpoint's weights into parts of a new model.
 
-    fairseq builds a model for generation too, and then loads the model's own checkpoint. The other checkpoint may be
-    gone by then. So a problem with it is kept, and raised only when training begins without a checkpoint of its own.
+    fairseq also builds the model for generation and then loads the model's own checkpoint; by that time, the other
+    checkpoint may have been deleted. So the constructor only stores the error, and :meth:`require` raises it when
+    training begins and the model has not loaded a checkpoint of its own.
 
     Args:
         option: the command-line option that names the file.
         path: the checkpoint of a right-to-left model, or None.
-        parts: what to load.
-        needed: whether training needs it.
+        parts: the modules to load weights into.
+        needed: whether training needs the checkpoint.
     """
 
     def __init__(self, option: str, path: str | None, parts: list[Part], needed: bool = False):
@@ -52,17 +53,21 @@ class Pretrained:
             load_part(module, state["model"], prefix, left_out, f"{option} {path}")
 
     def forget(self) -> None:
-        """The model has loaded its own checkpoint."""
+        """Drop the stored error, because the model has loaded its own checkpoint."""
         self.problem = None
 
     def require(self) -> None:
-        """Raises UserError if a part has not got its weights."""
+        """Raises UserError if the weights of a part are missing."""
         if self.problem:
             raise UserError(self.problem)
 
 
 def load_part(module: nn.Module, weights: dict, prefix: str, left_out: tuple[str, ...], source: str) -> None:
-    """Copy weights into all parameters of a module except those whose names begin with a prefix in `left_out`."""
+    """Copy `weights` into all parameters of a module except those whose names begin with a prefix in `left_out`.
+
+    Raises:
+        UserError: a weight is missing or has another shape.
+    """
     wanted = {name: value for name, value in module.state_dict().items() if not name.startswith(left_out or ("\0",))}
     for name, value in wanted.items():
         given = weights.get(prefix + name)

@@ -1,7 +1,7 @@
-"""What the recurrent models share: settings, an encoder of words, and a model whose decoder attends to its layers.
+"""Base classes of the recurrent models: options, an encoder, and a model whose decoder attends to encoder layers.
 
-Letters: B sentences, n source and m target tokens, E width of embeddings, d of states, D of a memory, V types. True in
-a padding mask means padding.
+Letters: B sentences, n source and m target tokens, E embedding width, d state width, D memory width, V types. True in a
+padding mask means padding.
 """
 
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ from .interface import DecoderAttention, TranslationModel
 
 @dataclass
 class RecurrentConfig(FairseqDataclass):
-    """The papers' sizes."""
+    """The options of all recurrent models. The defaults are the papers' sizes."""
 
     embed_dim: int = field(default=620, metadata={"help": "width of word embeddings and of the readout"})
     hidden_dim: int = field(default=1000, metadata={"help": "width of recurrent states and of attention, d"})
@@ -31,13 +31,13 @@ class RecurrentConfig(FairseqDataclass):
     init_std: float = field(
         default=0.01,
         metadata={
-            "help": "standard deviation of the initial weights, except for the recurrent ones, which are orthogonal. "
-            "The default suits the papers' widths. Narrow models learn little with it: use 0.1 for a width of 128"
+            "help": "standard deviation of the initial weights; recurrent weights are orthogonal instead. "
+            "The default suits the papers' widths; narrow models learn slowly with it: use 0.1 for a width of 128"
         },
     )
     plain_kernels: bool = field(
         default=False,
-        metadata={"help": "run the equations with autograd instead of the kernels, which compute the same faster"},
+        metadata={"help": "compute the equations with autograd instead of the kernels, which are faster"},
     )
 
     def check(self) -> None:
@@ -53,14 +53,17 @@ class RecurrentConfig(FairseqDataclass):
 
 @dataclass
 class AttentionalConfig(RecurrentConfig):
-    """Settings of models whose decoder attends to encoder layers."""
+    """The options of models whose decoder attends to encoder layers."""
 
     attention_heads: int = field(
-        default=0, metadata={"help": "heads of scaled dot-product attention, a divisor of --hidden-dim; 0 is additive"}
+        default=0,
+        metadata={
+            "help": "heads of scaled dot-product attention, a divisor of --hidden-dim; 0 selects additive attention"
+        },
     )
     share_all_embeddings: bool = field(
         default=False,
-        metadata={"help": "one table for source, target and output; needs a joined dictionary"},
+        metadata={"help": "share one embedding table between source, target and output; needs a joined dictionary"},
     )
 
     def check(self) -> None:
@@ -78,7 +81,7 @@ class AttentionalConfig(RecurrentConfig):
 
 
 def word_embedding(dictionary, embed_dim: int) -> nn.Embedding:
-    """A table of embeddings for the types of a dictionary."""
+    """Return an embedding table for the types of a dictionary."""
     return nn.Embedding(len(dictionary), embed_dim, dictionary.pad())
 
 
@@ -86,10 +89,10 @@ class RecurrentEncoder(FairseqEncoder):
     """Word embeddings and recurrent layers.
 
     Args:
-        dictionary: of the source.
-        embedding: of the source words, of width E.
-        recurrent: a module of :mod:`~lwc_fairseq.modules.recurrent_encoder`, from embeddings (n, B, E) to the states of
-            its layers, (n, B, d) each, and a final state (B, d).
+        dictionary: the source dictionary.
+        embedding: the embedding of the source words, of width E.
+        recurrent: a module of :mod:`~lwc_fairseq.modules.recurrent_encoder`. It maps embeddings (n, B, E) to the states
+            of its layers, (n, B, d) each, and a final state (B, d).
     """
 
     def __init__(self, dictionary, embedding: nn.Embedding, recurrent: nn.Module):
@@ -98,11 +101,11 @@ class RecurrentEncoder(FairseqEncoder):
         self.recurrent = recurrent
 
     def memories(self, layers: list[Tensor]) -> list[Tensor]:
-        """What the decoder's attentions read, of the layers' states (B, n, d)."""
+        """Return the states that the decoder's attentions read, given the states (B, n, d) of each layer."""
         return layers
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None, **unused) -> SourceMemory:
-        """Source tokens (B, n), padded on either side."""
+        """Return the memories of source tokens (B, n), padded on either side."""
         order = SourceOrder(src_tokens, self.dictionary.pad())
         layers, final_state = self.recurrent(self.embedding(order.tokens.T), order)
         batch_major = [layer.transpose(0, 1).contiguous() for layer in layers]  # (B, n, d), as attention wants it
@@ -114,25 +117,25 @@ class RecurrentEncoder(FairseqEncoder):
 
 
 class AttentionalModel(TranslationModel):
-    """A recurrent encoder, and a recurrent decoder that attends to it."""
+    """A recurrent encoder and a recurrent decoder that attends to it."""
 
     def forward(
         self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, features_only: bool = False
     ) -> tuple[Tensor, dict] | OutputFeatures:
-        """Teacher forcing: logits (B, m, V) for the next token after each of prev_output_tokens (B, m)."""
+        """Teacher forcing. Returns logits (B, m, V) for the token after each of prev_output_tokens (B, m)."""
         return self.decoder(prev_output_tokens, self.encoder(src_tokens, src_lengths), features_only=features_only)
 
     def attention(self, src_tokens: Tensor, prev_output_tokens: Tensor) -> DecoderAttention:
-        """Averaged over several heads."""
+        """Return the attention weights; those of several heads are averaged."""
         _, extra = self.decoder(prev_output_tokens, self.encoder(src_tokens))
         return DecoderAttention([weights[:, None] for weights in extra["attentions"]])
 
     @classmethod
     def assemble(cls, cfg: AttentionalConfig, encoder: RecurrentEncoder, decoder: RecurrentDecoder):
-        """The model with shared embeddings where the configuration asks for them, and initial weights.
+        """Build the model, share embeddings if --share-all-embeddings is set, and draw the initial weights.
 
         Raises:
-            UserError: shared embeddings with two dictionaries.
+            UserError: --share-all-embeddings is set, but the dictionaries differ.
         """
         if cfg.share_all_embeddings:
             source, target = encoder.dictionary, decoder.dictionary

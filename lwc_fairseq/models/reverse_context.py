@@ -1,7 +1,7 @@
-"""What models share whose decoder reads a reverse translation: one of the whole sentence, from right to left.
+"""Base classes of models whose decoder reads a reverse translation: the whole translation, from right to left.
 
-Letters: S sentences, n source tokens, m target tokens, T steps of the reverse translation, D width of what the decoder
-reads of it. True in a padding mask means padding.
+Letters: S sentences, n source tokens, m target tokens, T steps of the reverse translation, D width of its states. True
+in a padding mask means padding.
 """
 
 from dataclasses import dataclass, field
@@ -19,13 +19,14 @@ from .recurrent import RecurrentConfig
 
 @dataclass
 class ReverseContextConfig(RecurrentConfig):
-    """The papers' sizes."""
+    """The options of these models. The defaults are the papers' sizes."""
 
     dropout: float = field(default=0.3, metadata={"help": "dropout of the readouts, before the softmax"})
     max_reverse_len_a: float = field(
-        default=2.0, metadata={"help": "the reverse translation ends after a · n + b tokens, n being the source's"}
+        default=2.0,
+        metadata={"help": "the reverse translation has at most a · n + b tokens for n source tokens; this is a"},
     )
-    max_reverse_len_b: int = field(default=0, metadata={"help": "b of the same"})
+    max_reverse_len_b: int = field(default=0, metadata={"help": "b in --max-reverse-len-a"})
 
     def check(self) -> None:
         """Raises UserError naming the invalid setting."""
@@ -37,13 +38,13 @@ class ReverseContextConfig(RecurrentConfig):
             )
 
     def reverse_limits(self, source: Memory) -> Tensor:
-        """The largest number of tokens of each reverse translation, (S,), at least 1."""
+        """Return the maximum number of tokens of each reverse translation, (S,), at least 1."""
         lengths = (~source.padding_mask).sum(1)
         return (self.max_reverse_len_a * lengths + self.max_reverse_len_b).long().clamp(min=1)
 
 
 def reverse_memory(states: Tensor, padding_mask: Tensor) -> Memory:
-    """A reverse translation (S, T, D) as a memory; its padding (S, T) is on the right."""
+    """Wrap the states (S, T, D) of a reverse translation as a memory. Its padding (S, T) is on the right."""
     steps = torch.arange(padding_mask.size(1), device=padding_mask.device)
     return Memory(states, padding_mask, steps.expand_as(padding_mask))
 
@@ -51,15 +52,15 @@ def reverse_memory(states: Tensor, padding_mask: Tensor) -> Memory:
 class ReverseContextModel(TranslationModel):
     """A model whose decoder reads the source and a reverse translation.
 
-    It may start from the checkpoint of another model, until it has a checkpoint of its own.
+    Its training may start from the checkpoint of another model.
     """
 
     pretrained: Pretrained
     renamed: dict[str, str] = {}
-    """Prefixes of parameters in checkpoints of version 0.1, and today's."""
+    """Maps prefixes of parameter names in checkpoints of version 0.1 to the current prefixes."""
 
     def reverse_translations(self, src_tokens: Tensor) -> Tensor:
-        """The reverse translations from right to left, (S, T), padding on the right."""
+        """Return the reverse translations, (S, T): tokens from right to left, with padding on the right."""
         raise NotImplementedError
 
     def attention(self, src_tokens: Tensor, prev_output_tokens: Tensor) -> DecoderAttention:
@@ -72,7 +73,7 @@ class ReverseContextModel(TranslationModel):
         return super().load_state_dict(*args, **kwargs)
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
-        """fairseq's hook for older checkpoints."""
+        """fairseq's hook for older checkpoints. It renames parameters as `renamed` says."""
         for key in list(state_dict):
             for old, new in self.renamed.items():
                 if key.startswith(old):

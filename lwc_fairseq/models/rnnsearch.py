@@ -5,9 +5,9 @@ Learning to Align and Translate*, ICLR 2015, with the decoder of the dl4mt tutor
     s̃_j = GRU(s_{j-1}, E_{y_{j-1}}),  a_j = Att(s̃_j, H),  s_j = GRU(s̃_j, a_j)
     p(y_j) = softmax(g(E_{y_{j-1}}, s_j, a_j))
 
-The first state is a tanh map of the backward GRU's last state. The GRUs are those of
-:mod:`~lwc_fairseq.modules.gru`; the first target input is the embedding of the end-of-sentence symbol, as everywhere in
-fairseq.
+The initial state s_0 is an affine map of the backward GRU's last state, followed by a tanh.
+:mod:`~lwc_fairseq.modules.gru` defines the GRUs. The first target input is the embedding of the end-of-sentence symbol,
+as everywhere in fairseq.
 """
 
 from dataclasses import dataclass, field
@@ -23,15 +23,15 @@ from .recurrent import AttentionalConfig, AttentionalModel, RecurrentEncoder, wo
 
 @dataclass
 class RNNSearchConfig(AttentionalConfig):
-    """The papers' sizes."""
+    """The options of RNNSearch. The defaults are the papers' sizes."""
 
 
 @register_model("rnnsearch", dataclass=RNNSearchConfig)
 class RNNSearchModel(AttentionalModel):
     """A bidirectional encoder and one conditional GRU that attends to it.
 
-    With widths of 620 and 1000 and 30,000 + 30,000 types it has 85.7M parameters. Zhang et al., *Asynchronous
-    Bidirectional Decoding for Neural Machine Translation* (AAAI 2018), publish 85.6M.
+    With widths of 620 and 1000 and 30,000 + 30,000 types, it has 85.7M parameters. Zhang et al., *Asynchronous
+    Bidirectional Decoding for Neural Machine Translation* (AAAI 2018), report 85.6M.
     """
 
     @classmethod
@@ -54,7 +54,7 @@ class RNNSearchModel(AttentionalModel):
 
 @dataclass
 class MHeadNMTConfig(RNNSearchConfig):
-    """The papers' sizes and 8 heads."""
+    """The options of MHeadNMT. The defaults are the papers' sizes and 8 heads."""
 
     attention_heads: int = field(
         default=8, metadata={"help": "heads of scaled dot-product attention, a divisor of --hidden-dim"}
@@ -69,7 +69,7 @@ class MHeadNMTConfig(RNNSearchConfig):
 
 @register_model("mheadnmt", dataclass=MHeadNMTConfig)
 class MHeadNMTModel(RNNSearchModel):
-    """RNNSearch with multi-head attention (:mod:`~lwc_fairseq.modules.multihead_attention`), 8 heads:
+    """RNNSearch with multi-head attention (:mod:`~lwc_fairseq.modules.multihead_attention`), by default with 8 heads:
 
     a_j = O [head_1; ...; head_H],  head_p = softmax(Q_p s̃_j (K_p h)ᵀ / √(d/H)) V_p h.
     """

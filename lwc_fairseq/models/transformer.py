@@ -1,4 +1,4 @@
-"""The Transformers that the papers compare with: fairseq's own at their sizes, and one with a context gate."""
+"""The Transformer baselines of the papers: fairseq's own Transformer in their sizes, and one with a context gate."""
 
 from fairseq.models import register_model, register_model_architecture
 from fairseq.models.transformer import TransformerConfig, TransformerDecoderBase, TransformerModel
@@ -24,7 +24,7 @@ class PaperTransformer(TransformerModel):
 
     @classmethod
     def fill_in(cls, args) -> None:
-        """Set what the command line leaves out, as fairseq's architecture functions do."""
+        """Set the options missing from the command line, as fairseq's architecture functions do."""
         for name, value in cls.defaults.items():
             setattr(args, name, getattr(args, name, value))
         base_architecture(args)
@@ -45,9 +45,10 @@ class PaperTransformer(TransformerModel):
 class ContextGateTransformer(PaperTransformer):
     """The baseline with a context gate in each decoder layer (Tu et al., TACL 2017; He et al., §5.4).
 
-    He et al. give the details in a supplement, which was not available. Here each decoder layer has a scalar gate for
-    each position. It weighs the output of self-attention, the target context, against the output of source attention
-    (:class:`~lwc_fairseq.modules.context_gate.ContextGate`). With 31,300 types it has 19.08M parameters, as published.
+    He et al. give the details in a supplement, which was not available. In this implementation, each decoder layer
+    computes a scalar gate for each position. The gate weighs the output of self-attention (the target context) against
+    the output of source attention (:class:`~lwc_fairseq.modules.context_gate.ContextGate`). With 31,300 types it has
+    19.08M parameters, as published.
     """
 
     @classmethod
@@ -71,7 +72,7 @@ class ContextGateDecoderLayer(TransformerDecoderLayerBase):
     def __init__(self, cfg: TransformerConfig, no_encoder_attn: bool = False):
         super().__init__(cfg, no_encoder_attn)
         self.context_gate = ContextGate(cfg.decoder.embed_dim)
-        self.contexts: list[Tensor] = []  # of the current call
+        self.contexts: list[Tensor] = []  # sub-layer outputs of the current call
 
     def forward(self, *args, **kwargs):
         self.contexts = []
@@ -90,9 +91,9 @@ class ContextGateDecoderLayer(TransformerDecoderLayerBase):
 
 
 def register_baseline(name: str, model: type[PaperTransformer], **defaults: object) -> None:
-    """Register `model` as `name`, with other defaults for the options of fairseq's Transformer.
+    """Register `model` as `name`, with `defaults` for the options of fairseq's Transformer.
 
-    fairseq registers its Transformer without a dataclass, so :mod:`~.presets` does not serve.
+    :mod:`~.presets` does not work here, because fairseq registers its Transformer without a dataclass.
     """
     norms = {"encoder_normalize_before": True, "decoder_normalize_before": True}
     attributes = {
@@ -105,7 +106,7 @@ def register_baseline(name: str, model: type[PaperTransformer], **defaults: obje
 
 
 def sizes(embed_dim: int, ffn_embed_dim: int, heads: int) -> dict[str, int]:
-    """The decoder's widths follow the encoder's in fairseq, its heads do not."""
+    """Return fairseq's options. The decoder's widths default to the encoder's, but its number of heads does not."""
     return {
         "encoder_embed_dim": embed_dim,
         "encoder_ffn_embed_dim": ffn_embed_dim,
@@ -116,7 +117,8 @@ def sizes(embed_dim: int, ffn_embed_dim: int, heads: int) -> dict[str, int]:
 
 register_baseline("transformer_small", PaperTransformer, **sizes(256, 1024, 4))
 register_baseline("transformer_base", PaperTransformer, **sizes(512, 2048, 8))
-# As in Vaswani et al., whose figures the paper lists. The paper gives a feed-forward width of 2,048 for "big", which
-# lwc_transformer_big has. With 4,096 in both, 14 layers would have as many parameters as 6 + 6, as the paper says.
+# These are the sizes of Vaswani et al., whose figures the paper lists. The paper states a feed-forward width of 2,048
+# for "big", which lwc_transformer_big has. If both had 4,096, 14 layers would have as many parameters as 6 + 6, as the
+# paper claims.
 register_baseline("transformer_big", PaperTransformer, **sizes(1024, 4096, 16))
 register_baseline("transformer_context_gate", ContextGateTransformer, **sizes(256, 1024, 4))

@@ -2,11 +2,11 @@
 
     α_i = softmax_i(v · tanh(W s + U h_i)),   a = Σ_i α_i h_i
 
-is eq. 9 of Zhang et al., *Neural Machine Translation with Deep Attention* (2018), who write the exp of the softmax as
-part of the score.
+This is also eq. 9 of Zhang et al., *Neural Machine Translation with Deep Attention* (2018), where the score includes
+the exp of the softmax.
 
-Letters: S sentences, R = S · beam rows that read, n tokens of the memory, D its width, d the width of the state and of
-the attention. True in a padding mask means padding.
+Letters: S sentences, R = S · beam rows (one state per hypothesis), n memory positions, D memory width, d width of the
+state and of the attention. True in a padding mask means padding.
 """
 
 import torch
@@ -31,11 +31,11 @@ class AdditiveAttention(nn.Module):
         self.energy = nn.Parameter(torch.randn(dim) / dim**0.5)
 
     def project(self, memory: Memory) -> ProjectedMemory:
-        """Compute U h, once a sentence."""
+        """Compute U h once per sentence."""
         return ProjectedMemory(*memory, keys=self.key(memory.states), values=memory.states)
 
     def forward(self, state: Tensor, memory: ProjectedMemory) -> tuple[Tensor, Tensor]:
-        """Let states s (R, d) read; `beam` consecutive rows read the memory of one sentence.
+        """Attend from the states s (R, d) to the memory. Each `beam` consecutive rows share the memory of one sentence.
 
         Returns:
             The contexts a (R, D) and the weights α (R, n).
@@ -45,7 +45,7 @@ class AdditiveAttention(nn.Module):
     def read(
         self, state: Tensor, keys: Tensor, values: Tensor, padding_mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """The same with keys U h (S, n, d), values h (S, n, D) and a padding mask (S, n)."""
+        """Compute a and α from the keys U h (S, n, d), the values h (S, n, D) and a padding mask (S, n)."""
         query = self.query(state).unflatten(0, (len(keys), -1))[:, :, None]  # (S, beam, 1, d)
         scores = torch.tanh(query + keys[:, None]) @ self.energy.to(keys.dtype)  # (S, beam, n)
         if padding_mask is not None:

@@ -1,7 +1,8 @@
-"""What recurrent decoders attend to: memories, projected once a sentence and shared by the hypotheses of its beam.
+"""Memories: the states that recurrent decoders attend to. A memory is projected once per sentence, and all hypotheses
+of the sentence share it.
 
-Letters: S sentences, R = S · beam rows that read, T steps, n tokens of the memory, D its width, d width of the state,
-H heads. True in a padding mask means padding.
+Letters: S sentences, R = S · beam rows (one state per hypothesis), m target tokens, n memory positions, D memory width,
+d state width, H heads. True in a padding mask means padding.
 """
 
 from dataclasses import dataclass, fields
@@ -11,7 +12,7 @@ from torch import Tensor
 
 
 class Memory(NamedTuple):
-    """States that can be attended to."""
+    """The states of a memory, before projection."""
 
     states: Tensor  # (S, n, D)
     padding_mask: Tensor  # (S, n)
@@ -24,14 +25,14 @@ class Memory(NamedTuple):
 
 @dataclass(frozen=True)
 class ProjectedMemory:
-    """A memory with what one attention computes of it before the first step."""
+    """A memory with the projections that one attention computes before the first step."""
 
     states: Tensor  # (S, n, D)
     padding_mask: Tensor  # (S, n)
     columns: Tensor  # (S, n): for each column of the tokens, the position of its state
-    keys: Tensor  # what queries are compared with: (S, n, d), or (S, H, n, d/H) with several heads
-    values: Tensor  # what contexts are sums of: (S, n, D), or (S, H, n, d/H)
-    gates: Tensor | None = None  # (S, n, 3d): what the values contribute to the gates of the GRU that reads; kernels
+    keys: Tensor  # (S, n, d), or (S, H, n, d/H) with several heads
+    values: Tensor  # (S, n, D), or (S, H, n, d/H) with several heads
+    gates: Tensor | None = None  # (S, n, 3d), for kernels: W h, the input product of the GRU that takes the context
 
     def select(self, sentences: Tensor) -> "ProjectedMemory":
         """The memory of some of the sentences, by index."""
@@ -39,6 +40,6 @@ class ProjectedMemory:
         return ProjectedMemory(*(None if tensor is None else tensor.index_select(0, sentences) for tensor in tensors))
 
     def in_columns(self, weights: Tensor) -> Tensor:
-        """Attention weights over the states (R, m, n) as weights over the columns of the tokens."""
+        """Convert attention weights over the states (R, m, n) to weights over the columns of the tokens."""
         columns = self.columns.repeat_interleave(len(weights) // len(self.columns), dim=0)
         return weights.gather(2, columns[:, None].expand_as(weights))

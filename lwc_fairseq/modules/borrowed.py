@@ -1,4 +1,4 @@
-"""Modules that two modules use and one of them owns."""
+"""Modules that several modules use and one of them owns."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from torch import nn
 
 
 class Borrowed(NamedTuple):
-    """A module in the hands of another one that does not own it.
+    """A reference to a module that another module owns.
 
     PyTorch registers the modules among a module's attributes, but not those inside a tuple. So a borrowed module is
     registered with its owner alone: checkpoints hold its weights once, under one name.

@@ -2,13 +2,13 @@
 
     L = Σ_i (1 - ε - e) (-log p_i(y_i)) + e Σ_v -log p_i(v),   e = ε / (V - 1),   p_i = softmax(W t_i + b)
 
-with fairseq's ε and e (`label_smoothed_nll_loss`). The loss is computed for a few rows at a time: their logits become
-their gradient
+with fairseq's ε and e (`label_smoothed_nll_loss`). The loss is computed for a few rows at a time. Their logits are
+overwritten with their gradient
 
     ∂L/∂logits_i = p_i - e - (1 - ε - e) [y_i]
 
-and this is multiplied into the gradients of t, W and b at once. So neither the N × V logits nor their gradient are ever
-held in memory as a whole.
+which is multiplied into the gradients of t, W and b immediately. So memory never holds all N × V logits, or their
+gradient.
 
 Letters: N rows, d width, V types.
 """
@@ -19,16 +19,16 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 CHUNK = 2**23
-"""Maximum number of logits held at a time."""
+"""Maximum number of logits in memory at a time."""
 
 HALF_RANGE = 2.0**12
-"""The largest sum that float16 products are scaled to."""
+"""Bound on the sums in float16 products, which are scaled so that they stay below it."""
 
 
 def chunked_cross_entropy(
     features: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, smoothing: float
 ) -> tuple[Tensor, Tensor]:
-    """L, and L with ε = 0, which is for logging and has no gradient.
+    """Compute L, and L with ε = 0, which is only logged and has no gradient.
 
     Args:
         features: t, (N, d).
@@ -49,7 +49,7 @@ def chunked_cross_entropy(
 
 
 class ChunkedCrossEntropy(torch.autograd.Function):
-    """Both sums. The forward pass already computes the gradients, which the backward pass scales."""
+    """Computes both sums. The forward pass also computes the gradients, and the backward pass scales them."""
 
     @staticmethod
     def forward(ctx, features, weight, bias, target, smoothing):
@@ -95,10 +95,11 @@ class ChunkedCrossEntropy(torch.autograd.Function):
 
 
 def add_gradients(grads: list[Tensor | None], grad: Tensor, features: Tensor, weight: Tensor, part: slice) -> None:
-    """Multiply the gradient of some rows' logits into those of features, weight and bias, which have `grad`'s dtype.
+    """Add to the gradients of features, weight and bias what the gradient `grad` of some rows' logits contributes.
 
-    The products are computed in the features' dtype. For float16 the gradient is scaled up as far as sums over these
-    rows allow, so that small entries do not vanish, and the products are scaled back before they are added.
+    `grads` have the dtype of `grad`. The products are computed in the features' dtype. With float16, `grad` is scaled
+    up as far as the sums over these rows allow, so that small entries do not underflow, and the products are scaled
+    back before they are added.
     """
     of_features, of_weight, of_bias = grads
     if of_bias is not None:

@@ -1,4 +1,4 @@
-"""A conditional GRU that weighs what it reads in several memories against each other: the decoder of neural system
+"""A conditional GRU that combines the contexts of several memories by a second attention: the decoder of neural system
 combination (Zhou, Hu, Zhang, Zong, *Neural System Combination for Machine Translation*, ACL 2017).
 
     s̃_j = GRU(s_{j-1}, x_j)
@@ -6,7 +6,7 @@ combination (Zhou, Hu, Zhang, Zong, *Neural System Combination for Machine Trans
     a_j = Att(s̃_j, [a^1_j; ...; a^K_j])      the same additive attention, over the K contexts
     s_j = GRU(s̃_j, a_j)
 
-Letters: S sentences, R = S · beam rows, T steps, n tokens of a memory, D its width, d width of the state.
+Letters: S sentences, R = S · beam rows, T steps, n memory positions, D memory width, K memories, d state width.
 """
 
 import torch
@@ -27,24 +27,24 @@ class CombiningGRU(nn.Module):
         memory_dims: D of each memory.
 
     Raises:
-        ValueError: the memories have several widths.
+        ValueError: the memories differ in width.
     """
 
     def __init__(self, input_dim: int, dim: int, memory_dims: list[int]):
         super().__init__()
         if len(set(memory_dims)) != 1:
-            raise ValueError(f"memories of widths {memory_dims}: contexts are combined where all have one width")
+            raise ValueError(f"memories of widths {memory_dims}: contexts can only be combined if all widths are equal")
         self.attentions = nn.ModuleList(AdditiveAttention(memory_dim, dim) for memory_dim in memory_dims)
         self.combination = AdditiveAttention(memory_dims[0], dim)
         self.cells = nn.ModuleList(GRUCell(width, dim) for width in (input_dim, memory_dims[0]))
 
     @property
     def context_dims(self) -> list[int]:
-        """The width of the combined context, the only one that it returns."""
+        """The width of the only context that `forward` returns, the combined one."""
         return [self.combination.context_dim]
 
     def project(self, memories: list[Memory]) -> list[ProjectedMemory]:
-        """Prepare the memories, one for each attention; once a sentence."""
+        """Project the memories, one for each attention, once per sentence."""
         return [attention.project(memory) for attention, memory in zip(self.attentions, memories, strict=True)]
 
     def forward(
@@ -54,11 +54,11 @@ class CombiningGRU(nn.Module):
 
         Args:
             inputs: x, (T, R, input_dim).
-            state: (R, d) before the first step.
-            memories: one for each attention.
+            state: the state before the first step, (R, d).
+            memories: one projected memory for each attention.
 
         Returns:
-            States s (T, R, d); the combined contexts [(R, T, D)]; the weights of each attention (R, T, n).
+            The states s (T, R, d), the combined contexts [(R, T, D)], and the weights of each attention (R, T, n).
         """
         read_word, read_context = self.cells
         projected = read_word.input(inputs)
@@ -78,7 +78,7 @@ class CombiningGRU(nn.Module):
 
 
 class CombiningDecoder(RecurrentDecoder):
-    """A recurrent decoder of one combining GRU, with one group of memories."""
+    """A recurrent decoder with one layer, a combining GRU over one group of memories."""
 
     def make_layer(self, input_dim: int, dim: int, groups: list[list[int]], heads: int, plain: bool) -> CombiningGRU:
         (memory_dims,) = groups

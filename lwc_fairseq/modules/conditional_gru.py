@@ -1,14 +1,14 @@
-"""Conditional GRU: a recurrent decoder layer whose state attends to memories on its way through a step.
+"""Conditional GRU: a recurrent decoder layer whose state attends to memories between the GRUs of a step.
 
     s⁰_j = GRU(s_{j-1}, x_j)
     a^k_j = Att(s^{k-1}_j, H^k),  s^k_j = GRU(s^{k-1}_j, a^k_j)    for k = 1..K
     s_j = s^K_j
 
-With K = 1 it is the decoder of the dl4mt tutorial (Cho, Firat and others, 2015), except for the place of the reset
-gate. With more it is the decoder of DeepAtt (Zhang, Xiong, Su, 2018, eq. 6-8), with none a plain GRU. A GRU may also
-take several contexts side by side, as the second one does in asynchronous bidirectional decoding.
+With K = 1, it is the decoder of the dl4mt tutorial (Cho, Firat and others, 2015), except for the place of the reset
+gate. With K > 1, it is the decoder of DeepAtt (Zhang, Xiong, Su, 2018, eq. 6-8). With K = 0, it is a plain GRU. A GRU
+may also take the concatenation of several contexts, as the second GRU does in asynchronous bidirectional decoding.
 
-Letters: S sentences, R = S · beam rows, T steps, n tokens of a memory, D its width, d the width of the state.
+Letters: S sentences, R = S · beam rows, T steps, n memory positions, D memory width, d state width.
 """
 
 from collections.abc import Sequence
@@ -31,16 +31,16 @@ Item = TypeVar("Item")
 
 
 class ConditionalGRU(nn.Module):
-    """The first GRU, and for each group of memories the attentions to them and the GRU that takes the contexts.
+    """A GRU over the input and, for each group of memories, an attention to each memory and a GRU over their contexts.
 
     Args:
         input_dim: width of x.
         dim: d.
-        memory_dims: D of the memories, in groups: one state reads the memories of a group, and one GRU takes the
-            contexts.
+        memory_dims: D of each memory, in groups. The same state attends to all memories of a group, and one GRU takes
+            their contexts, concatenated.
         heads: heads of multi-head attention; 0 is additive attention.
-        plain: run the equations with autograd instead of the kernel, which computes the same faster. With several
-            heads there is no kernel.
+        plain: compute the equations with autograd instead of the kernel, which is faster. There is no kernel for
+            multi-head attention.
     """
 
     def __init__(self, input_dim: int, dim: int, memory_dims: list[list[int]], heads: int = 0, plain: bool = False):
@@ -57,21 +57,21 @@ class ConditionalGRU(nn.Module):
 
     @property
     def context_dims(self) -> list[int]:
-        """Widths of the contexts that it returns."""
+        """The width of each context that `forward` returns."""
         return [attention.context_dim for attention in self.attentions]
 
     def _groups(self, items: Sequence[Item]) -> list[list[Item]]:
-        """One item for each attention, in their groups."""
+        """Split items, one for each attention, into the groups of memories."""
         remaining = iter(items)
         return [list(islice(remaining, size)) for size in self.group_sizes]
 
     def project(self, memories: list[Memory]) -> list[ProjectedMemory]:
-        """Prepare the memories, one for each attention; once a sentence."""
+        """Project the memories, one for each attention, once per sentence."""
         projected = [attention.project(memory) for attention, memory in zip(self.attentions, memories, strict=True)]
         return projected if self.plain else self._with_gates(projected)
 
     def _with_gates(self, memories: list[ProjectedMemory]) -> list[ProjectedMemory]:
-        """Add what the memories contribute to the gates: the input product of the GRU that reads them."""
+        """Add `gates` to the memories: the input product of the GRU that takes their contexts."""
         found = []
         for cell, group in zip(self.cells[1:], self._groups(memories), strict=True):
             weights = cell.input.weight.split([memory.values.size(-1) for memory in group], dim=1)
@@ -87,12 +87,12 @@ class ConditionalGRU(nn.Module):
 
         Args:
             inputs: x, (T, R, input_dim).
-            state: (R, d) before the first step.
-            memories: one for each attention.
+            state: the state before the first step, (R, d).
+            memories: one projected memory for each attention.
 
         Returns:
-            States s (T, R, d); for each attention its contexts (R, T, D) (d with several heads) and its weights
-            (R, T, n), averaged over the heads.
+            The states s (T, R, d); the contexts of each attention, (R, T, D), or (R, T, d) with multi-head attention;
+            and the weights of each attention, (R, T, n), averaged over the heads.
         """
         projected = self.cells[0].input(inputs)
         state = state.to(projected.dtype)  # half precision under autocast
@@ -101,7 +101,7 @@ class ConditionalGRU(nn.Module):
     def _run(
         self, projected: Tensor, state: Tensor, memories: list[ProjectedMemory]
     ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
-        """The equations, step by step."""
+        """Compute the equations step by step."""
         reads = self._groups(list(zip(self.attentions, memories, strict=True)))
         states, contexts, weights = [], [], []
         for x in projected:
@@ -119,7 +119,7 @@ class ConditionalGRU(nn.Module):
     def _run_kernel(
         self, projected: Tensor, state: Tensor, memories: list[ProjectedMemory]
     ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
-        """The same by the kernel. The contexts of all steps are summed up at once, after the loop."""
+        """Compute the same with the kernel. One product after the loop computes the contexts of all steps."""
         readers = [
             AdditiveReader(attention.query.weight, attention.energy, memory)
             for attention, memory in zip(self.attentions, memories, strict=True)
@@ -136,7 +136,7 @@ class ConditionalGRU(nn.Module):
 
 
 def sum_up(weights: Tensor, values: Tensor) -> Tensor:
-    """Contexts (R, T, D) from weights (R, T, n) over the values (S, n, D) of memories that R / S rows share."""
+    """Compute contexts (R, T, D) from weights (R, T, n) and values (S, n, D), which R / S rows share."""
     rows, steps, _ = weights.shape
     by_sentence = weights.unflatten(0, (len(values), -1)).flatten(1, 2)  # (S, beam · T, n)
     return torch.bmm(by_sentence, values).view(rows, steps, -1)

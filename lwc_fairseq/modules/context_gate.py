@@ -9,8 +9,8 @@ class ContextGate(nn.Module):
 
         z = σ(w · [x; t; s] + b),   2 (1 - z) t + 2 z s
 
-    with the state x, the target context t and the source context s of a position. z is a scalar. w and b are initially
-    0, so z is ½ and the sum is t + s, as in a layer without the gate.
+    Here x is the state, t the target context and s the source context of a position, and z is a scalar. w and b are
+    initially 0, so that z is ½ and the result is t + s, as in a layer without the gate.
 
     Args:
         embed_dim: d.
@@ -23,6 +23,6 @@ class ContextGate(nn.Module):
         nn.init.zeros_(self.gate.bias)
 
     def forward(self, state: Tensor, target_context: Tensor, source_context: Tensor) -> Tensor:
-        """Three tensors (..., d) to one."""
+        """Combine three tensors (..., d) into one."""
         z = self.gate(torch.cat([state, target_context, source_context], dim=-1)).sigmoid()
         return 2 * ((1 - z) * target_context + z * source_context)

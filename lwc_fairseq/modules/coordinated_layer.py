@@ -1,4 +1,4 @@
-"""One layer of the layer-wise coordinated Transformer, the same for source and target."""
+"""The layer of the layer-wise coordinated Transformer, which source and target share."""
 
 from fairseq.modules.fairseq_dropout import FairseqDropout
 from torch import Tensor, nn
@@ -9,7 +9,7 @@ from .mixed_attention import Attend, MixedAttention
 class CoordinatedLayer(nn.Module):
     """Mixed attention and a feed-forward network, with one set of weights for both sides.
 
-    With f the attention (eq. 3) and then the feed-forward network (eq. 2):
+    The two sub-layers f are first the attention (eq. 3) and then the feed-forward network (eq. 2):
 
         pre-norm   x ← x + f(LN(x))
         post-norm  x ← LN(x + f(x))
@@ -21,7 +21,7 @@ class CoordinatedLayer(nn.Module):
         heads: H.
         dropout: probability of dropping an entry of a sub-layer's output, before the sum.
         activation_dropout: probability of dropping an entry inside the feed-forward network, after the ReLU.
-        normalize_after: post-norm instead of pre-norm.
+        normalize_after: whether to use post-norm instead of pre-norm.
     """
 
     def __init__(
@@ -47,15 +47,15 @@ class CoordinatedLayer(nn.Module):
             nn.init.zeros_(linear.bias)
 
     def forward(self, x: Tensor, attend: Attend) -> Tensor:
-        """The layer's input, (..., d), to its output, (..., d); `attend` knows which tokens see which."""
+        """Map the layer's input, (..., d), to its output, (..., d). `attend` knows the mask."""
         return self.finish(x, attend(self.project(x)))
 
     def project(self, x: Tensor) -> Tensor:
-        """The layer's input, (..., d), to queries, keys and values, (..., 3, H, d/H)."""
+        """Project the layer's input, (..., d), to queries, keys and values, (..., 3, H, d/H)."""
         return self.attention.project(x if self.normalize_after else self.attention_norm(x))
 
     def finish(self, x: Tensor, context: Tensor) -> Tensor:
-        """The layer's input, (..., d), and the heads' contexts, (..., H, d/H), to its output, (..., d)."""
+        """Compute the layer's output, (..., d), from its input, (..., d), and the heads' contexts, (..., H, d/H)."""
         return self.add_feed_forward(self.add_attention(x, context))
 
     def add_attention(self, x: Tensor, context: Tensor) -> Tensor:

@@ -5,11 +5,11 @@
     h̃  = tanh(W_h x + U_h (r ∘ h) + b_h)        candidate
     h' = (1 - z) ∘ h + z ∘ h̃                    GRU(h, x)
 
-This is the GRU of the papers built here, after Chung et al., *Empirical Evaluation of Gated Recurrent Neural Networks
-on Sequence Modeling* (2014): the reset gate acts on the state before the recurrent product. torch.nn.GRU applies it
-after the product.
+This is the GRU of the papers that this package implements, after Chung et al., *Empirical Evaluation of Gated Recurrent
+Neural Networks on Sequence Modeling* (2014): the reset gate multiplies the state before the recurrent product.
+torch.nn.GRU applies the reset gate after the product.
 
-Letters: T steps, R rows (sentences, or hypotheses in decoding), d width of the state.
+Letters: T steps, R rows (sentences, or hypotheses in decoding), d state width.
 """
 
 import torch
@@ -20,7 +20,7 @@ from .kernels.gru_chain import Link, run_chain
 
 
 class GRUCell(nn.Module):
-    """One GRU.
+    """A single GRU.
 
     Args:
         input_dim: width of x.
@@ -34,11 +34,11 @@ class GRUCell(nn.Module):
         nn.init.xavier_uniform_(self.recurrent)
 
     def forward(self, state: Tensor, projected: Tensor) -> Tensor:
-        """GRU(h, x).
+        """Compute GRU(h, x).
 
         Args:
             state: h, (R, d).
-            projected: W x + b, (R, 3d). Callers compute it with `input`, for all time steps at once where x is known
+            projected: W x + b, (R, 3d). Callers compute it with `input`, for all time steps at once if x is known
                 beforehand.
         """
         dim = state.size(1)
@@ -49,12 +49,12 @@ class GRUCell(nn.Module):
 
 
 class GRULayer(nn.Module):
-    """A chain of GRUs over sequences that are known beforehand. In each step the state passes through all of them.
+    """A chain of GRUs over input sequences that are known beforehand. In each step, the state passes through all GRUs.
 
     Args:
         input_dims: width of each GRU's input, in the order of the chain.
         dim: d.
-        plain: run the equations with autograd instead of the kernel, which computes the same faster.
+        plain: compute the equations with autograd instead of the kernel, which is faster.
     """
 
     def __init__(self, input_dims: list[int], dim: int, plain: bool = False):
@@ -64,7 +64,7 @@ class GRULayer(nn.Module):
         self.cells = nn.ModuleList(GRUCell(input_dim, dim) for input_dim in input_dims)
 
     def forward(self, inputs: list[Tensor]) -> Tensor:
-        """Sequences (T, R, input_dim), one for each GRU, to states (T, R, d). The first state is zero."""
+        """Map sequences (T, R, input_dim), one for each GRU, to states (T, R, d). The initial state is zero."""
         projected = [cell.input(x) for cell, x in zip(self.cells, inputs, strict=True)]
         steps, rows, _ = projected[0].shape
         state = projected[0].new_zeros(rows, self.dim)

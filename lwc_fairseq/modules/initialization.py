@@ -9,11 +9,12 @@ from .gru import GRUCell
 
 @torch.no_grad()
 def initialize_recurrent(model: nn.Module, std: float) -> None:
-    """Draw the weights as Zhang, Xiong, Su (2018), section 4.2: recurrent weights are random orthogonal matrices, all
-    other weights come from a normal distribution with mean zero. Biases and the embedding of padding are zero.
+    """Draw the initial weights as Zhang, Xiong, Su (2018), section 4.2, do: recurrent weights are random orthogonal
+    matrices, and all other weights come from a normal distribution with mean zero. Biases and the embedding of padding
+    are zero.
 
     Args:
-        std: the standard deviation, in the paper 0.01.
+        std: the standard deviation of the normal distribution (paper: 0.01).
     """
     for module in model.modules():
         if isinstance(module, (nn.Linear, nn.Embedding)):

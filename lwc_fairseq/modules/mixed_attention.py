@@ -3,17 +3,18 @@
     Mixed_Attention(Q, K, V) = softmax(Q Kᵀ / √d + M) V
     M(i, j) = 0 if j < n or j <= n + i, and -∞ otherwise
 
-for target token i of m, over the n source tokens and the m target tokens in one softmax. The paper writes √d_model
-for a single head; with H heads each scales by √(d/H), as in the Transformer. Counted along the concatenated sentence,
-target token i has index n + i; in that index the rule is `j < n or j <= i`, and then it holds for source tokens as
-well, which see the whole source and nothing of the target.
+Here i is one of the m target tokens, and j is one of the n source tokens or m target tokens; all of them share one
+softmax. The paper writes √d_model, for a single head. With H heads, each head scales by √(d/H), as in the Transformer.
+In the concatenated sentence, target token i has index n + i. If i stands for this index, the condition is `j < n or j
+<= i`. In this form it also holds for source tokens, which attend to the whole source and to no target token.
 
-:class:`MixedAttention` holds the projections. The softmax itself has no weights; it is computed by a callable, one for
-each layout of the tokens: :class:`PaddedAttention` or :class:`FlashAttention` for the packed stream,
-:class:`StepAttention` for new target tokens in decoding.
+:class:`MixedAttention` holds the projections. The softmax has no weights. For each layout of the tokens, a callable
+computes it: :class:`PaddedAttention` or :class:`FlashAttention` for the packed stream, :class:`StepAttention` for new
+target tokens in decoding.
 
 Letters: B sentences, T packed tokens, H heads, d width of the model. In decoding, S sentences, R = S · beam hypotheses,
-m new tokens, N width of the padded source, L = (t + m) · beam slots of the target cache.
+t target tokens decoded before, m new tokens, N width of the padded source, L = (t + m) · beam slots of the target
+cache.
 """
 
 import functools
@@ -29,7 +30,7 @@ from .source_cache import SourceCache
 from .target_cache import TargetCache
 
 Attend = Callable[[Tensor], Tensor]
-"""Takes queries, keys and values, (..., 3, H, d/H), and returns contexts, (..., H, d/H)."""
+"""A function from queries, keys and values, (..., 3, H, d/H), to contexts, (..., H, d/H)."""
 
 
 class MixedAttention(nn.Module):
@@ -52,11 +53,11 @@ class MixedAttention(nn.Module):
         nn.init.zeros_(self.out.bias)
 
     def project(self, x: Tensor) -> Tensor:
-        """States (..., d) to queries, keys and values, (..., 3, H, d/H)."""
+        """Project states (..., d) to queries, keys and values, (..., 3, H, d/H)."""
         return self.qkv(x).unflatten(-1, (3, self.heads, -1))
 
     def combine(self, contexts: Tensor) -> Tensor:
-        """The heads' contexts, (..., H, d/H), to (..., d)."""
+        """Project the heads' contexts, (..., H, d/H), to (..., d)."""
         return self.out(contexts.flatten(-2))
 
 
@@ -77,27 +78,27 @@ def mixed_attention_mask(source_lengths: Tensor, length: int) -> Tensor:
 
 @functools.cache
 def flash_kernel() -> Callable | None:
-    """PyTorch's variable-length flash attention, or None if this release has none that takes a window.
+    """Return PyTorch's variable-length flash attention, or None if this release has none that takes a window.
 
-    The import stands here because it takes a second, for which every command would otherwise wait, even on a CPU.
+    The import is inside the function because it takes a second, which would delay every command, even on a CPU.
     """
     try:
         from torch.nn.attention.varlen import varlen_attn
     except ImportError:
         return None
-    # The first release of this function has no window; PaddedAttention is used there.
+    # In its first release, this function takes no window; PaddedAttention replaces it there.
     return varlen_attn if "window_size" in inspect.signature(varlen_attn).parameters else None
 
 
 def attend_packed(packing: Packing, qkv_like: Tensor, dropout: float) -> Attend:
-    """The fastest implementation of eq. 3 for the packed stream on this device and in this precision.
+    """Return the fastest implementation of eq. 3 for the packed stream on this device and in this precision.
 
-    That is :class:`FlashAttention` on CUDA in half precision, if PyTorch has the kernel and `dropout` is 0, and
+    This is :class:`FlashAttention` on CUDA in half precision, if PyTorch has the kernel and `dropout` is 0, and
     :class:`PaddedAttention` otherwise.
 
     Args:
         qkv_like: any tensor with the device and the dtype of the queries.
-        dropout: probability of dropping an attention weight; the flash kernel supports 0 alone.
+        dropout: probability of dropping an attention weight; the flash kernel supports only 0.
     """
     half = qkv_like.dtype in (torch.float16, torch.bfloat16) or torch.is_autocast_enabled(qkv_like.device.type)
     if qkv_like.is_cuda and half and dropout == 0 and flash_kernel() is not None:
@@ -106,7 +107,7 @@ def attend_packed(packing: Packing, qkv_like: Tensor, dropout: float) -> Attend:
 
 
 class PaddedAttention:
-    """Attention within the packed stream under any mask, by `scaled_dot_product_attention` on padded sentences.
+    """Attention within the packed stream under any mask. It runs `scaled_dot_product_attention` on padded sentences.
 
     Args:
         mask: (B, length, length), True where the token of the second axis may attend to that of the third.
@@ -119,7 +120,7 @@ class PaddedAttention:
         self.mask = mask.unsqueeze(1)
 
     def __call__(self, qkv: Tensor) -> Tensor:
-        """(T, 3, H, d/H) to (T, H, d/H)."""
+        """Map queries, keys and values (T, 3, H, d/H) to contexts (T, H, d/H)."""
         packing, dtype = self.packing, qkv.dtype
         if not qkv.is_cuda and dtype.itemsize < 4:
             qkv = qkv.float()  # the kernel's backward pass on a CPU is twice as slow in half precision
@@ -131,10 +132,11 @@ class PaddedAttention:
 
 
 class FlashAttention:
-    """Mixed attention within the packed stream by variable-length flash attention, without padding or a mask.
+    """Mixed attention within the packed stream. It runs variable-length flash attention, without padding or a mask.
 
-    Two calls make up eq. 3. In the first, the whole stream attends causally, which is right for the target: token i, at
-    index n + i, sees j <= n + i. In the second, the source attends to all of itself; this gives the source's contexts.
+    Two calls compute eq. 3. In the first call, the whole stream attends causally, which is correct for the target:
+    token i, at index n + i, attends to j <= n + i. In the second call, the source attends to the whole source; its
+    contexts replace those of the first call.
     """
 
     def __init__(self, packing: Packing):
@@ -143,7 +145,7 @@ class FlashAttention:
         self.source_offsets = F.pad(packing.source_lengths.cumsum(0), (1, 0)).int()
 
     def __call__(self, qkv: Tensor) -> Tensor:
-        """(T, 3, H, d/H) in half precision to (T, H, d/H)."""
+        """Map queries, keys and values (T, 3, H, d/H) in half precision to contexts (T, H, d/H)."""
         packing = self.packing
         if self.source_rows is None:
             return self._attend(qkv, self.source_offsets, packing.source_length, causal=False)
@@ -160,14 +162,14 @@ class FlashAttention:
 
 
 class StepAttention:
-    """Mixed attention of m new target tokens in one layer, to the source and target tokens in the caches.
+    """Mixed attention in one layer, from m new target tokens to the source and target tokens in the caches.
 
-    The new tokens' keys and values are written into the target cache. The source keys and values of a sentence and the
-    slots of its target cache serve all `beam` hypotheses of the sentence: nothing is copied for a hypothesis or a step.
+    Each call writes the new tokens' keys and values into the target cache. All `beam` hypotheses of a sentence share
+    its source keys and values and the slots of its target cache, so nothing is copied for a hypothesis or a step.
 
     Args:
         source: the encoder's output.
-        target: the cache, in which `reserve` has made room for the new tokens.
+        target: the target cache, in which `reserve` has allocated space for the new tokens.
         layer: the number of the layer, from 0.
     """
 
@@ -175,7 +177,7 @@ class StepAttention:
         self.source, self.target, self.layer = source, target, layer
 
     def __call__(self, qkv: Tensor) -> Tensor:
-        """(R, m, 3, H, d/H) to (R, m, H, d/H)."""
+        """Map queries, keys and values (R, m, 3, H, d/H) to contexts (R, m, H, d/H)."""
         query, new_keys, new_values = qkv.unbind(2)
         query = self.group_by_sentence(query)
         source_keys, source_values = self.source.keys[self.layer], self.source.values[self.layer]
@@ -189,36 +191,36 @@ class StepAttention:
 
     @property
     def source_weights(self) -> Tensor:
-        """(R, H, m, N), the weights of the source tokens in the last call."""
+        """The weights of the source tokens in the last call, (R, H, m, N)."""
         return self.ungroup(self._source_weights).transpose(1, 2)
 
     @property
     def target_weights(self) -> Tensor:
-        """(R, H, m, t + m), the weights of the target tokens in the last call."""
+        """The weights of the target tokens in the last call, (R, H, m, t + m)."""
         by_slot = self.ungroup(self._target_weights).transpose(1, 2).unflatten(-1, (-1, self.target.beam))
-        return by_slot.sum(-1)  # the one slot of each token that the hypothesis sees; the others have weight 0
+        return by_slot.sum(-1)  # a hypothesis sees one slot of each token; the other slots have weight 0
 
     def group_by_sentence(self, query: Tensor) -> Tensor:
-        """(R, m, H, d/H) to (S, H, beam · m, d/H), divided by √(d/H)."""
+        """Rearrange queries (R, m, H, d/H) to (S, H, beam · m, d/H), and divide them by √(d/H)."""
         query = query.unflatten(0, (-1, self.target.beam)).permute(0, 3, 1, 2, 4).flatten(2, 3)
         return query * query.size(-1) ** -0.5
 
     def ungroup(self, x: Tensor) -> Tensor:
-        """(S, H, beam · m, size) to (R, m, H, size)."""
+        """Rearrange (S, H, beam · m, size) to (R, m, H, size)."""
         return x.unflatten(2, (self.target.beam, -1)).permute(0, 2, 3, 1, 4).flatten(0, 1)
 
 
 def masked_scores(query: Tensor, keys: Tensor, hidden: Tensor) -> Tensor:
-    """The products q · k, and -∞ where hidden.
+    """Compute the scores q · k, which are -∞ where a key is hidden.
 
     Args:
         query: (S, H, rows, d/H), divided by √(d/H).
         keys: (S, H, columns, d/H).
-        hidden: (S, 1 or rows, columns), True where a query must not see a key.
+        hidden: (S, 1 or rows, columns), True where a query must not attend to a key.
     """
     return (query @ keys.transpose(2, 3)).masked_fill(hidden[:, None], -torch.inf)
 
 
 def softmax(scores: Tensor) -> Tensor:
-    """Over the last axis, in single precision if the scores have half."""
+    """Compute the softmax over the last axis, in single precision if the scores have half precision."""
     return scores.float().softmax(-1).type_as(scores) if scores.dtype.itemsize < 4 else scores.softmax(-1)

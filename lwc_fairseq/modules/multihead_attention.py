@@ -2,12 +2,12 @@
 
     head_p = softmax(Q_p s (K_p h)ᵀ / √(d/H)) V_p h,   a = O [head_1; ...; head_H]
 
-It replaces additive attention in MHeadNMT of Zhang et al., *Neural Machine Translation with Deep Attention* (2018).
-The modules of this name in fairseq and torch attend for all steps at once. Here the query is a state that depends on
-the attention of the step before, so the decoder attends step by step.
+It replaces additive attention in the model MHeadNMT of Zhang et al., *Neural Machine Translation with Deep Attention*
+(2018). The modules of the same name in fairseq and torch compute all steps at once. Here, the query is a state that
+depends on the attention of the previous step, so the decoder attends step by step.
 
-Letters: S sentences, R = S · beam rows that read, n tokens of the memory, D its width, d the width of the state and of
-the attention, H heads.
+Letters: S sentences, R = S · beam rows (one state per hypothesis), n memory positions, D memory width, d width of the
+state and of the attention, H heads.
 """
 
 import math
@@ -37,16 +37,16 @@ class MultiHeadAttention(nn.Module):
         self.output = nn.Linear(dim, dim, bias=False)
 
     def project(self, memory: Memory) -> ProjectedMemory:
-        """Compute K h and V h, once a sentence."""
+        """Compute K h and V h once per sentence."""
         keys, values = (self._split(linear(memory.states)) for linear in (self.key, self.value))
         return ProjectedMemory(*memory, keys=keys, values=values)
 
     def _split(self, x: Tensor) -> Tensor:
-        """(S, n, d) to (S, H, n, d/H)."""
+        """Rearrange (S, n, d) to (S, H, n, d/H)."""
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2).contiguous()
 
     def forward(self, state: Tensor, memory: ProjectedMemory) -> tuple[Tensor, Tensor]:
-        """Let states s (R, d) read; `beam` consecutive rows read the memory of one sentence.
+        """Attend from the states s (R, d) to the memory. Each `beam` consecutive rows share the memory of one sentence.
 
         Returns:
             The contexts a (R, d) and the weights (R, n), averaged over the heads.

@@ -1,4 +1,4 @@
-"""What a model computes before its output layer."""
+"""The input and the weights of a model's output layer."""
 
 from typing import NamedTuple
 
@@ -6,11 +6,11 @@ from torch import Tensor
 
 
 class OutputFeatures(NamedTuple):
-    """The input and the weights of a linear output layer, whose logits are features · weightᵀ + bias.
+    """The input and the weights of a linear output layer. Its logits are features · weightᵀ + bias.
 
-    A criterion that computes logits in chunks asks a model for these instead of for the logits of all positions.
+    A criterion that computes logits in chunks requests these from a model instead of the logits of all positions.
     """
 
-    features: Tensor  # (Σm, E), of the target positions that are not padding, sentence by sentence
+    features: Tensor  # (Σm, E), one row per target position that is not padding, sentence by sentence
     weight: Tensor  # (V, E)
     bias: Tensor | None  # (V,)

@@ -1,11 +1,11 @@
-"""A recurrent decoder with attention: conditional GRUs over the target words, and the readout.
+"""A recurrent decoder with attention: conditional GRUs over the target words, and a readout.
 
     p(y_j) = softmax(O dropout(t_j) + c)
 
-where :mod:`~.readout` computes t_j from the previous word, the top state and all contexts.
+:mod:`~.readout` computes t_j from the previous word, the state of the top layer and all contexts.
 
-Letters: S sentences, R = S · beam hypotheses (in training R = S), m target tokens, n tokens of a memory, D its width,
-E width of embeddings, d of states, L layers, V types.
+Letters: S sentences, R = S · beam hypotheses (in training R = S), m target tokens, n memory positions, D memory width,
+E embedding width, d state width, L layers, V types.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,28 +26,28 @@ from .source_memory import DecodingState, SourceMemory
 
 
 class Steps(NamedTuple):
-    """What a decoder knows after each of m words."""
+    """The hidden values of a decoder for each of m words, from which the readout computes the next word."""
 
     words: Tensor  # (R, m, E)
-    states: Tensor  # (R, m, d), of the top layer
-    contexts: list[Tensor]  # of each attention, (R, m, D)
-    attentions: list[Tensor]  # the weights of each, over the columns of its memory's tokens, (R, m, n)
+    states: Tensor  # (R, m, d), states of the top layer
+    contexts: list[Tensor]  # one for each attention, (R, m, D)
+    attentions: list[Tensor]  # weights of each attention over the columns of the tokens, (R, m, n)
 
 
 class RecurrentDecoder(FairseqIncrementalDecoder):
     """L layers of conditional GRUs.
 
     Args:
-        dictionary: of the target.
-        embed_dim: E, also the width of the readout.
+        dictionary: the target dictionary.
+        embed_dim: E, which is also the width of the readout.
         dim: d.
         layers: for each layer, the widths of the memories it attends to, in the groups of
             :class:`~.conditional_gru.ConditionalGRU`.
         dropout: probability of dropping an entry of the readout.
         heads: heads of multi-head attention; 0 is additive attention.
-        embedding: of the target words, if it is shared with another decoder.
+        embedding: the embedding of the target words, if it is shared with another decoder.
         alignment_layer: the attention whose weights are the alignment.
-        plain: run the equations with autograd instead of the kernels.
+        plain: compute the equations with autograd instead of the kernels.
     """
 
     def __init__(
@@ -81,19 +81,19 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         return ConditionalGRU(input_dim, dim, groups, heads, plain)
 
     def _by_layer(self, memories: Sequence) -> Iterator[tuple[nn.Module, list]]:
-        """Each layer with the memories that its own attentions read."""
+        """Yield each layer with the memories that its attentions read."""
         remaining = iter(memories)
         for layer in self.layers:
             yield layer, list(islice(remaining, len(layer.attentions)))
 
     def begin(self, encoder_out: SourceMemory) -> DecodingState:
-        """What decoding starts from, computed once a sentence: projected memories, and a tanh map of the encoder's
-        final state as the first state of each layer."""
+        """Compute, once per sentence, the state before the first step: the projected memories, and the initial state of
+        each layer from the encoder's final state."""
         projected = [memory for layer, own in self._by_layer(encoder_out.memories) for memory in layer.project(own)]
         return DecodingState(torch.tanh(self.initial_state(encoder_out.final_state)), tuple(projected))
 
     def run(self, tokens: Tensor, state: DecodingState) -> tuple[Steps, DecodingState]:
-        """Run the layers over the next tokens (R, m); R is a multiple of the sentences of a state that just began."""
+        """Run the layers over the next tokens (R, m). If `state` comes from :meth:`begin`, R may be a multiple of S."""
         if state.length == 0:
             state = state.for_rows(len(tokens))
         words = self.embedding(tokens)
@@ -111,11 +111,11 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         return steps, replace(state, states=torch.cat(last_states, dim=1), length=state.length + tokens.size(1))
 
     def read_out(self, steps: Steps) -> Tensor:
-        """t, (R, m, E)."""
+        """Compute t, (R, m, E)."""
         return self.readout(steps.words, steps.states, *steps.contexts)
 
     def logits(self, steps: Steps) -> Tensor:
-        """(R, m, V)."""
+        """Compute the logits (R, m, V)."""
         return self.output(self.dropout(self.read_out(steps)))
 
     def decoder_out(self, steps: Steps) -> tuple[Tensor, dict]:
@@ -124,9 +124,10 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         return self.logits(steps), {"attn": [alignment], "attentions": steps.attentions, "inner_states": None}
 
     def features(self, steps: Steps, tokens: Tensor) -> OutputFeatures:
-        """t after dropout of the real ones among the tokens (R, m) that were run, with O and c.
+        """Return t after dropout, for those of the input tokens (R, m) that are not padding, with O and c.
 
-        The weights are views, because distributed training treats a parameter that is returned bare as unused.
+        The weights are returned as views, because distributed training treats a parameter that a model returns directly
+        as unused.
         """
         hidden = self.dropout(self.read_out(steps))[tokens.ne(self.dictionary.pad())]
         weight, bias = self.output.weight, self.output.bias
@@ -140,17 +141,19 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         features_only: bool = False,
         **unused,
     ) -> tuple[Tensor, dict] | OutputFeatures:
-        """Logits for the tokens that `incremental_state` has not seen, or for all without one.
+        """Return logits for the tokens that `incremental_state` has not seen; without a state, for all tokens.
 
         Args:
             prev_output_tokens: (R, t + m) target input so far, the start symbol first, padding on the right.
-            encoder_out: of S sentences, of which R is a multiple.
-            incremental_state: fairseq's; remembers the :class:`DecodingState` after the first t tokens.
+            encoder_out: the encoder's output for S sentences; R is a multiple of S.
+            incremental_state: fairseq's incremental state, which stores the :class:`DecodingState` after the first t
+                tokens.
             features_only: return :meth:`features` instead.
 
         Returns:
-            Logits (R, m, V); "attentions": the weights of every attention, (R, m, n) each; "attn": [those of the
-            alignment layer]. Both are empty ([None] for "attn") where generation did not ask for them.
+            Logits (R, m, V), and a dictionary: "attentions" are the weights of every attention, (R, m, n) each, and
+            "attn" is [the weights of the alignment layer]. If generation does not need attention, "attentions" is empty
+            and "attn" is [None].
         """
         state = get_incremental_state(self, incremental_state, "decoding") or self.begin(encoder_out)
         new_tokens = prev_output_tokens[:, state.length :]
@@ -164,5 +167,5 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
             set_incremental_state(self, incremental_state, "decoding", state.reorder(new_order))
 
     def make_generation_fast_(self, need_attn: bool = False, **unused) -> None:
-        """fairseq's hook before generation: attention weights are computed only if they are printed."""
+        """fairseq's hook before generation. It turns attention weights off unless they will be printed."""
         self.need_attn = bool(need_attn)

@@ -1,10 +1,10 @@
 """Recurrent encoders over padded sentences.
 
-The GRUs run over whole columns of a batch. Each sentence is moved to the front of its row, and reversed in place to be
-read backward (:class:`SourceOrder`). So padding always comes after the sentence: no state of a word depends on it, and
-the loops need no mask.
+The GRUs process whole columns of a batch. :class:`SourceOrder` moves each sentence to the front of its row, and
+reverses it within its columns for GRUs that read backward. So padding always follows the sentence, no state of a word
+depends on padding, and the loops need no mask.
 
-Letters: B sentences, n source tokens, d width of a state. Sequences are time-major here, (n, B, width).
+Letters: B sentences, n source tokens, d state width. Sequences are time-major in this module, (n, B, width).
 """
 
 import torch
@@ -14,11 +14,11 @@ from .gru import GRULayer
 
 
 class SourceOrder:
-    """Where the tokens of a batch are, with padding on either side.
+    """The places of the tokens in a padded batch, and how to reorder them.
 
     Args:
-        tokens: (B, n), padding on one side of each row.
-        padding_idx: the token that is padding.
+        tokens: (B, n), with padding on either side of each row.
+        padding_idx: the id of the padding token.
     """
 
     def __init__(self, tokens: Tensor, padding_idx: int):
@@ -35,11 +35,11 @@ class SourceOrder:
         self._last = (lengths - 1).clamp(min=0).T
 
     def reverse(self, sequence: Tensor) -> Tensor:
-        """(n, B, width) with each sentence reversed, padding still behind it; its own inverse."""
+        """Reverse each sentence of (n, B, width). Padding stays at the end, so a second call restores the order."""
         return sequence.gather(0, self._backward[:, :, None].expand_as(sequence))
 
     def last(self, sequence: Tensor) -> Tensor:
-        """The entry at each sentence's last token, (B, width)."""
+        """Return the entry at each sentence's last token, (B, width)."""
         return sequence.gather(0, self._last[:, :, None].expand(1, -1, sequence.size(-1))).squeeze(0)
 
 
@@ -49,7 +49,7 @@ class BidirectionalEncoder(nn.Module):
     Args:
         input_dim: width of x.
         dim: d of each direction.
-        plain: run the equations with autograd instead of the kernel.
+        plain: compute the equations with autograd instead of the kernel.
     """
 
     def __init__(self, input_dim: int, dim: int, plain: bool = False):
@@ -59,7 +59,8 @@ class BidirectionalEncoder(nn.Module):
         self.backward_layer = GRULayer([input_dim], dim, plain)
 
     def forward(self, x: Tensor, order: SourceOrder) -> tuple[list[Tensor], Tensor]:
-        """(n, B, input_dim) to [h (n, B, 2d)] and the last state of the backward GRU, at the first word, (B, d)."""
+        """Map x (n, B, input_dim) to [h (n, B, 2d)] and the last state of the backward GRU, at the first word, (B,
+        d)."""
         forward = self.forward_layer([x])
         backward = self.backward_layer([order.reverse(x)])
         return [torch.cat([forward, order.reverse(backward)], dim=-1)], order.last(backward)
@@ -79,7 +80,7 @@ class DeepEncoder(nn.Module):
         dim: d.
         layers: K.
         one_way: all layers read forward, eq. 14.
-        plain: run the equations with autograd instead of the kernel.
+        plain: compute the equations with autograd instead of the kernel.
     """
 
     def __init__(self, input_dim: int, dim: int, layers: int, one_way: bool = False, plain: bool = False):

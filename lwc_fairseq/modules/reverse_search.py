@@ -1,4 +1,4 @@
-"""Search for the reverse translation that another decoder attends to: greedy, or with a beam.
+"""The search for the reverse translation that another decoder attends to: greedy search or beam search.
 
 Letters: S sentences, T steps, d width of states.
 """
@@ -16,28 +16,29 @@ from .source_memory import DecodingState
 
 
 class ReverseTranslation(NamedTuple):
-    """What a search finds: one entry a step. The last step emits the end symbol, or is the last that the limit allows.
+    """The result of a search, with one entry per step. The last step emits the end symbol or is the last step within
+    the limit.
 
     Tokens after a sentence's end are padding.
     """
 
-    inputs: Tensor  # (S, T) the token that goes into each step: the end symbol first, which starts a sentence
-    outputs: Tensor  # (S, T) the token that comes out of it
+    inputs: Tensor  # (S, T), input token of each step; the first is the end symbol, as in fairseq
+    outputs: Tensor  # (S, T), output token of each step
     states: Tensor  # (S, T, d)
     padding_mask: Tensor  # (S, T), True at steps after the end
 
 
 @torch.no_grad()
 def search_greedily(decoder: RecurrentDecoder, state: DecodingState, limits: Tensor) -> ReverseTranslation:
-    """Take the likeliest next token in every step, without dropout and without gradients.
+    """Choose the most probable next token in every step, without dropout and without gradients.
 
     Args:
-        state: what `decoder` starts from.
-        limits: (S,) the largest number of steps of each sentence, at least 1. It belongs to the sentence alone, so that
+        state: the state of `decoder` before its first step.
+        limits: (S,), the maximum number of steps of each sentence, at least 1. Each sentence has its own limit, so that
             a translation does not depend on the other sentences of its batch.
 
     Returns:
-        T is the number of steps of the longest search.
+        The translations; T is the number of steps of the longest one.
     """
     eos, pad = decoder.dictionary.eos(), decoder.dictionary.pad()
     token = limits.new_full((len(limits), 1), eos)
@@ -54,7 +55,7 @@ def search_greedily(decoder: RecurrentDecoder, state: DecodingState, limits: Ten
         ended = ended | token[:, 0].eq(eos) | limits.le(step)
         if bool(ended.all()):
             break
-    torch.clear_autocast_cache()  # older PyTorch would keep weights that were cast here, without a graph
+    torch.clear_autocast_cache()  # older PyTorch would reuse the weights cast here, which have no graph
     found, padding_mask = torch.cat(tokens, dim=1), torch.stack(masks, dim=1)
     inputs = found[:, :-1].masked_fill(padding_mask, pad)
     return ReverseTranslation(inputs, found[:, 1:], torch.cat(states, dim=1), padding_mask)
@@ -62,18 +63,18 @@ def search_greedily(decoder: RecurrentDecoder, state: DecodingState, limits: Ten
 
 @torch.no_grad()
 def search_with_beam(model: FairseqEncoderDecoderModel, src_tokens: Tensor, limits: Tensor, beam: int) -> Tensor:
-    """The translations of the highest log-probability that fairseq's beam search finds, without dropout.
+    """Return the translations with the highest log-probability that fairseq's beam search finds, without dropout.
 
-    Sentences of one limit are searched together, so that a translation does not depend on the other sentences of its
-    batch. The last token that a limit allows is the end symbol.
+    Sentences with equal limits are searched together, so that a translation does not depend on the other sentences of
+    its batch. The end symbol counts toward the limit.
 
     Args:
         model: in evaluation mode.
         src_tokens: (S, n), padding on either side.
-        limits: (S,) the largest number of tokens of each translation, at least 1.
+        limits: (S,), the maximum number of tokens of each translation, at least 1.
 
     Returns:
-        (S, T) tokens, the end symbol last, padding on the right.
+        Tokens (S, T), with the end symbol last and padding on the right.
     """
     dictionary = model.decoder.dictionary
     best: dict[int, Tensor] = {}
@@ -89,7 +90,7 @@ def search_with_beam(model: FairseqEncoderDecoderModel, src_tokens: Tensor, limi
 
 
 def decoder_inputs(outputs: Tensor, eos: int, pad: int) -> Tensor:
-    """The tokens (S, T) that go into the steps from which `outputs` (S, T) come."""
+    """Return the input tokens (S, T) of the steps whose output tokens are `outputs` (S, T)."""
     inputs = outputs.roll(1, dims=1).masked_fill(outputs.eq(pad), pad)
     inputs[:, 0] = eos
     return inputs

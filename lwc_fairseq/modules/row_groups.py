@@ -1,8 +1,8 @@
-"""Reordering of hypotheses, seen from their sentences.
+"""The effect of reordering hypotheses on their sentences.
 
-A decoder works on rows, one for each hypothesis, and what it remembers is held once for each sentence: `beam`
-consecutive rows share a sentence, so that row r belongs to sentence r // beam. When a search reorders the rows, the
-functions here find the sentences that are left and the new beam.
+A decoder computes one row for each hypothesis, but stores its caches once per sentence. `beam` consecutive rows share a
+sentence: row r belongs to sentence r // beam. When a search reorders the rows, the functions below find the remaining
+sentences and the new beam.
 """
 
 import torch
@@ -10,13 +10,13 @@ from torch import Tensor
 
 
 def kept_sentences(order: Tensor, sentences: int, beam: int) -> tuple[Tensor | None, int]:
-    """The sentences that a new order of rows keeps, and its beam.
+    """Find the sentences that a new order of rows keeps, and the new beam.
 
     Args:
         order: the old row that each new row continues, out of sentences · beam old rows.
 
     Returns:
-        The indices of the sentences to keep, or None if all of them stay in their places; and the new beam.
+        The indices of the sentences to keep, or None if all sentences stay in place; and the new beam.
     """
     kept, beam = group_rows(order.tolist(), beam)
     if kept == list(range(sentences)):
@@ -27,9 +27,9 @@ def kept_sentences(order: Tensor, sentences: int, beam: int) -> tuple[Tensor | N
 def group_rows(order: list[int], beam: int) -> tuple[list[int], int]:
     """Divide a new order of rows into groups of equal size, each from one sentence.
 
-    The size is the number of rows before the sentence first changes, or else the old beam: the first fits when a search
-    repeats every sentence for its beam, the second when it reorders hypotheses or drops finished sentences. If neither
-    fits, every row is a group of its own.
+    The function tries two sizes: first the number of rows before the sentence first changes, then the old beam. The
+    first size fits when a search repeats every sentence for its beam; the second fits when it reorders hypotheses or
+    drops finished sentences. If neither fits, every row becomes a group of its own.
 
     Args:
         order: the old row that each new row continues; old row r belongs to sentence r // beam.

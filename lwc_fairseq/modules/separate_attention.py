@@ -1,6 +1,7 @@
-"""Attention without mixed attention, an ablation in Table 3 of He et al. (NeurIPS 2018).
+"""Separate self-attention and source attention instead of mixed attention, an ablation in Table 3 of He et al. (NeurIPS
+2018).
 
-A target token attends first to the target so far and then to the source, in two softmaxes; a source token attends to
+A target token attends first to the target so far and then to the source, in two softmaxes. A source token attends to
 the source. As in :mod:`~.mixed_attention`, there is one callable for each layout of the tokens:
 :class:`PackedSeparateAttention` for the packed stream and :class:`StepSeparateAttention` for new target tokens in
 decoding.
@@ -19,16 +20,16 @@ from .mixed_attention import PaddedAttention, StepAttention, masked_scores, soft
 
 
 class SeparateAttend(Protocol):
-    """Queries, keys and values are (..., 3, H, d/H), contexts (..., H, d/H)."""
+    """The two attentions. Queries, keys and values have shape (..., 3, H, d/H), and contexts (..., H, d/H)."""
 
     def __call__(self, qkv: Tensor) -> Tensor:
-        """Contexts of source tokens over the source, and of target tokens over the target so far."""
+        """Compute the contexts of source tokens over the source, and of target tokens over the target so far."""
 
     def to_source(self, qkv: Tensor, below: Tensor) -> Tensor:
-        """Contexts of the queries of `qkv` over the source's keys and values of `below`."""
+        """Compute the contexts of the queries in `qkv` over the source's keys and values in `below`."""
 
     def on_target(self, new: Tensor, old: Tensor) -> Tensor:
-        """States (..., d): the new ones of target tokens and the old ones of source tokens."""
+        """Return states (..., d): `new` for target tokens, `old` for source tokens."""
 
 
 class PackedSeparateAttention:
@@ -45,7 +46,7 @@ class PackedSeparateAttention:
         self.is_target = packing.sides.bool()[:, None]
 
     def __call__(self, qkv: Tensor) -> Tensor:
-        """(T, 3, H, d/H) to (T, H, d/H)."""
+        """Map queries, keys and values (T, 3, H, d/H) to contexts (T, H, d/H)."""
         return self._to_own_side(qkv)
 
     def to_source(self, qkv: Tensor, below: Tensor) -> Tensor:
@@ -56,14 +57,14 @@ class PackedSeparateAttention:
 
 
 def separate_attention_masks(source_lengths: Tensor, length: int) -> tuple[Tensor, Tensor]:
-    """The masks of self-attention and of source attention, for sentences padded on the right to `length`.
+    """Return the masks of self-attention and of source attention, for sentences padded on the right to `length`.
 
     Args:
         source_lengths: (B,) n of each sentence.
 
     Returns:
         Two tensors (B, length, length), True where token i (second axis) may attend to token j (third axis). Rows
-        beyond a sentence's end are never used; they see something, so that no softmax is empty.
+        beyond a sentence's end are never used. They attend to some token, so that no softmax is empty.
     """
     index = torch.arange(length, device=source_lengths.device)
     in_source = index < source_lengths[:, None]  # (B, length)
@@ -73,17 +74,17 @@ def separate_attention_masks(source_lengths: Tensor, length: int) -> tuple[Tenso
 
 
 class StepSeparateAttention(StepAttention):
-    """The two attentions of m new target tokens in one layer, from the same caches as in mixed attention."""
+    """The two attentions of m new target tokens in one layer. They use the same caches as mixed attention."""
 
     def __call__(self, qkv: Tensor) -> Tensor:
-        """(R, m, 3, H, d/H) to (R, m, H, d/H), over the target so far."""
+        """Map queries, keys and values (R, m, 3, H, d/H) to contexts (R, m, H, d/H) over the target so far."""
         query, new_keys, new_values = qkv.unbind(2)
         keys, values = self.target.extend(self.layer, new_keys, new_values)
         self._target_weights = softmax(masked_scores(self.group_by_sentence(query), keys, self.target.hidden))
         return self.ungroup(self._target_weights @ values)
 
     def to_source(self, qkv: Tensor, below: Tensor) -> Tensor:
-        """(R, m, 3, H, d/H) to (R, m, H, d/H), over the cached source; nothing of `below` is needed for it."""
+        """Map queries in (R, m, 3, H, d/H) to contexts (R, m, H, d/H) over the cached source. `below` is unused."""
         query = self.group_by_sentence(qkv[:, :, 0])
         keys, values = self.source.keys[self.layer], self.source.values[self.layer]
         self._source_weights = softmax(masked_scores(query, keys, self.source.padding_mask[:, None]))

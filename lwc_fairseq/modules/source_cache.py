@@ -1,4 +1,4 @@
-"""What the decoder of the layer-wise coordinated Transformer remembers of the source.
+"""The decoder cache of the layer-wise coordinated Transformer for the source.
 
 Letters: S sentences, H heads, N width of the padded source, d width of the model. True in a padding mask means padding.
 """
@@ -15,7 +15,7 @@ from .row_groups import kept_sentences
 class SourceCache:
     """Each layer's keys and values of the source: the output of the encoder.
 
-    They are held once for each sentence, and the hypotheses of a beam share them.
+    They are stored once per sentence, and the hypotheses of a beam share them.
     """
 
     keys: tuple[Tensor, ...]  # one for each layer, (S, H, N, d/H)
@@ -24,9 +24,10 @@ class SourceCache:
     beam: int = 1  # consecutive rows that share a sentence
 
     def reorder(self, order: Tensor) -> "SourceCache":
-        """The cache for the rows order[0], order[1], ... of the S · beam rows of this one.
+        """Return the cache for the rows order[0], order[1], ... of this cache, which has S · beam rows.
 
-        It copies nothing unless sentences are dropped or change places. Reading `order` waits for the device once.
+        Nothing is copied unless sentences are dropped or change places. Reading `order` synchronizes with the device
+        once.
         """
         kept, beam = kept_sentences(order, len(self.padding_mask), self.beam)
         if kept is None:
@@ -40,14 +41,14 @@ class SourceCache:
 
 
 def pad_keys_and_values(qkv: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
-    """One layer's keys and values in the layout of a :class:`SourceCache`.
+    """Return one layer's keys and values in the layout of a :class:`SourceCache`.
 
     Args:
-        qkv: (Σn, 3, H, d/H) queries, keys and values of a stream of sources alone.
+        qkv: (Σn, 3, H, d/H), queries, keys and values of a stream of sources without targets.
 
     Returns:
         Keys and values, (S, H, N, d/H) each, zero at padding.
     """
     padded = pad_rows(qkv[:, 1:], packing.source_slots, packing.sentences, packing.source_width)
     keys, values = padded.permute(2, 0, 3, 1, 4).unbind()
-    return keys.contiguous(), values.contiguous()  # every step multiplies matrices of this layout
+    return keys.contiguous(), values.contiguous()  # each decoding step multiplies them, which is faster in this layout

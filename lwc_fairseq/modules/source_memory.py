@@ -1,8 +1,9 @@
-"""What a recurrent decoder reads: a recurrent encoder's output, and what the decoder computes of it before any step.
+"""The output of a recurrent encoder, and the state that a recurrent decoder computes from it.
 
-Both are held once a sentence. When fairseq's generator asks for a beam, they get a larger `beam`, not copies.
+Memories are stored once per sentence. When fairseq's generator repeats sentences for a beam, only `beam` grows; nothing
+is copied.
 
-Letters: S sentences, R = S · beam hypotheses, n source tokens, L decoder layers, d width of a state.
+Letters: S sentences, R = S · beam hypotheses, n source tokens, L decoder layers, d state width.
 """
 
 from dataclasses import dataclass, replace
@@ -17,15 +18,15 @@ from .row_groups import kept_sentences
 class SourceMemory:
     """A recurrent encoder's output."""
 
-    memories: tuple[Memory, ...]  # what the decoder's attentions read, in their order
-    final_state: Tensor  # (S, d), what the decoder's first state is made of
+    memories: tuple[Memory, ...]  # one for each attention of the decoder, in order
+    final_state: Tensor  # (S, d); the decoder computes its initial state from it
     beam: int = 1  # consecutive rows that share a sentence
 
     def reorder(self, order: Tensor) -> "SourceMemory":
-        """The output for the rows order[0], order[1], … of this one's S · beam rows.
+        """Return the output for the rows order[0], order[1], … of this output, which has S · beam rows.
 
-        Reordering hypotheses within their sentences, or repeating sentences for a beam, copies nothing. Leaving out
-        finished sentences copies what remains. Waits for the device once, to read `order`.
+        Reordering hypotheses within their sentences, or repeating sentences for a beam, copies nothing. Dropping
+        finished sentences copies the others. Reading `order` synchronizes with the device once.
         """
         kept, beam = kept_sentences(order, len(self.final_state), self.beam)
         if kept is None:
@@ -36,20 +37,20 @@ class SourceMemory:
 
 @dataclass(frozen=True)
 class DecodingState:
-    """What a recurrent decoder remembers between two steps. It changes with every step; the memories do not."""
+    """The state of a recurrent decoder between two steps. `memories` are the same in all steps."""
 
-    states: Tensor  # (R, L · d), of the layers; before the first step (S, L · d)
+    states: Tensor  # (R, L · d), states of the layers; (S, L · d) before the first step
     memories: tuple[ProjectedMemory, ...]  # one for each attention
-    length: int = 0  # tokens read
+    length: int = 0  # number of tokens read
     beam: int = 1  # consecutive rows that share a sentence
 
     def for_rows(self, rows: int) -> "DecodingState":
-        """The state before the first step, repeated for the R rows that begin with it."""
+        """Return the state before the first step, repeated for R rows."""
         beam = rows // len(self.states)
         return replace(self, states=self.states.repeat_interleave(beam, dim=0), beam=beam)
 
     def reorder(self, order: Tensor) -> "DecodingState":
-        """As :meth:`SourceMemory.reorder`; the states follow their rows."""
+        """Reorder the rows, as :meth:`SourceMemory.reorder` does. Each row keeps its states."""
         states = self.states.index_select(0, order)
         kept, beam = kept_sentences(order, len(self.states) // self.beam, self.beam)
         if kept is None:

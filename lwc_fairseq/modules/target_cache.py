@@ -1,6 +1,6 @@
-"""What the decoder of the layer-wise coordinated Transformer remembers of the target.
+"""The decoder cache of the layer-wise coordinated Transformer for the target.
 
-Letters: S sentences, R = S · beam hypotheses, t tokens held, m new tokens, H heads, d width of the model.
+Letters: S sentences, R = S · beam hypotheses, t cached tokens, m new tokens, H heads, d width of the model.
 """
 
 import torch
@@ -10,18 +10,18 @@ from .row_groups import group_rows
 from .source_cache import SourceCache
 
 FIRST_TOKENS = 32
-"""Target tokens for which a cache first allocates memory."""
+"""Number of target tokens for which a cache initially allocates memory."""
 
 
 class TargetCache:
     """Each layer's keys and values of the target tokens decoded so far.
 
-    Reordering hypotheses moves none of them. Each sentence has `beam` slots for every token, a hypothesis writes into
-    its own, and the table `slots` says in which slots it finds the tokens that it has read. Attention computes scores
-    for all slots of a sentence and hides those that belong to other hypotheses. Its work therefore grows with the
-    square of the beam; up to a beam of about ten, this costs less than copying.
+    Reordering hypotheses does not move keys and values. Each sentence has `beam` slots for every token. A hypothesis
+    writes each new token into its own slot, and the table `slots` stores which slots hold the tokens of each
+    hypothesis. Attention computes scores for all slots of a sentence and hides those of other hypotheses. Its cost
+    therefore grows with the square of the beam; up to a beam of about ten, this is cheaper than copying.
 
-    Memory is allocated ahead of need and doubles when it is full.
+    The cache allocates memory in advance, and doubles it when it is full.
 
     Args:
         layers: number of layers.
@@ -31,21 +31,21 @@ class TargetCache:
     """
 
     def __init__(self, layers: int, sentences: int, beam: int, heads: int, head_dim: int, like: Tensor):
-        # (layer, keys or values, S, H, token, slot, d/H): the slots of all tokens held are one block of memory
+        # (layer, keys or values, S, H, token, slot, d/H): for each head, the slots of all cached tokens are contiguous
         self.memory = like.new_empty(layers, 2, sentences, heads, 0, beam, head_dim)
         self.slots = torch.empty(sentences, beam, 0, dtype=torch.long, device=like.device)
         self.hidden = self._hidden(0)
 
     @classmethod
     def beside(cls, source: SourceCache, rows: int) -> "TargetCache":
-        """An empty cache for R rows, which read the sentences of `source`."""
+        """Create an empty cache for R rows that attend to the sentences of `source`."""
         keys = source.keys[0]
         sentences, heads, _, head_dim = keys.shape
         return cls(len(source.keys), sentences, rows // sentences, heads, head_dim, like=keys)
 
     @property
     def length(self) -> int:
-        """t, the number of tokens held."""
+        """t, the number of cached tokens."""
         return self.slots.size(2)
 
     @property
@@ -53,7 +53,7 @@ class TargetCache:
         return self.slots.size(1)
 
     def reserve(self, new: int) -> None:
-        """Make room for m new tokens, and set `hidden`, (S, beam · m, (t + m) · beam), True where one must not look."""
+        """Allocate space for m new tokens, and set `hidden`, (S, beam · m, (t + m) · beam), True at slots to hide."""
         needed, capacity = self.length + new, self.memory.size(4)
         if needed > capacity:
             shape = list(self.memory.shape)
@@ -64,7 +64,7 @@ class TargetCache:
         self.hidden = self._hidden(new)
 
     def _hidden(self, new: int) -> Tensor:
-        """A new token must not look at the slots of other hypotheses, nor at those of later tokens."""
+        """Return True where a new token must not attend: at slots of other hypotheses and of later tokens."""
         device = self.slots.device
         index = torch.arange(self.beam, device=device)
         slots = self._with_new(new)
@@ -74,10 +74,11 @@ class TargetCache:
         return (others[:, :, None] | future[:, :, None]).flatten(3).flatten(1, 2)
 
     def extend(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Write a layer's keys and values of the m new tokens, (R, m, H, d/H) each; gradients do not pass.
+        """Write a layer's keys and values of the m new tokens, (R, m, H, d/H) each. Gradients do not flow through the
+        cache.
 
         Returns:
-            The layer's keys and values in all slots, (S, H, (t + m) · beam, d/H) each, not copied.
+            Views of the layer's keys and values in all slots, (S, H, (t + m) · beam, d/H) each.
         """
         total = self.length + keys.size(1)
         for kind, new in enumerate((keys, values)):
@@ -87,19 +88,19 @@ class TargetCache:
         return held[0], held[1]
 
     def advance(self, new: int) -> None:
-        """Count the m new tokens as held, once every layer has written them."""
+        """Count the m new tokens as cached, after every layer has written them."""
         self.slots = self._with_new(new)
 
     def _with_new(self, new: int) -> Tensor:
-        """The table of slots with m more tokens, each in its hypothesis's own slot, (S, beam, t + m)."""
+        """Return the table of slots with m more tokens, each in its hypothesis's own slot, (S, beam, t + m)."""
         own = torch.arange(self.beam, device=self.slots.device)[:, None]
         return torch.cat([self.slots, own.expand(len(self.slots), -1, new)], dim=2)
 
     def reorder(self, order: Tensor) -> None:
         """Continue with the rows order[0], order[1], ...
 
-        It copies keys and values only if sentences are dropped or change places, or if the beam changes. Reading
-        `order` waits for the device once.
+        Keys and values are copied only if sentences are dropped or change places, or if the beam changes. Reading
+        `order` synchronizes with the device once.
         """
         kept, beam = group_rows(order.tolist(), self.beam)
         if beam != self.beam:
@@ -115,7 +116,7 @@ class TargetCache:
             self.memory = fewer
 
     def _regroup(self, order: Tensor, beam: int) -> None:
-        """Copy what each of the rows has read into its own slots, with `beam` rows for each sentence."""
+        """Copy the tokens of each row into its own slots, for a new beam."""
         held = self.memory[:, :, :, :, : self.length]
         index = self.slots.transpose(1, 2)[None, None, :, None, :, :, None]  # (1, 1, S, 1, t, beam, 1)
         own = held.take_along_dim(index, dim=5).movedim(5, 3).flatten(2, 3)  # (layer, 2, R, H, t, d/H)

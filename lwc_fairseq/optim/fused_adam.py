@@ -1,4 +1,4 @@
-"""Adam by torch's fused kernels: one pass over all parameters instead of several passes over each."""
+"""Adam with torch's fused kernels, which update all parameters in one pass instead of several passes over each."""
 
 import ast
 from dataclasses import dataclass, field
@@ -19,9 +19,10 @@ class FusedAdamConfig(FairseqDataclass):
     """The options of fairseq's Adam."""
 
     adam_betas: Any = field(
-        default=(0.9, 0.999), metadata={"help": "decay of the means of gradients and of squared gradients, β₁ and β₂"}
+        default=(0.9, 0.999),
+        metadata={"help": "β₁ and β₂, decay rates of the means of gradients and squared gradients"},
     )
-    adam_eps: float = field(default=1e-8, metadata={"help": "added to the root of the mean of squared gradients, ε"})
+    adam_eps: float = field(default=1e-8, metadata={"help": "ε, added to the root of the mean of squared gradients"})
     weight_decay: float = field(default=0.0, metadata={"help": "weight decay, decoupled from the gradient (AdamW)"})
     lr: list[float] = II("optimization.lr")  # noqa: RUF009
 
@@ -31,7 +32,7 @@ class FusedAdam(TorchOptimizer):
     """θ ← θ - lr · m̂ / (√v̂ + ε),  m̂ = m / (1 - β₁ᵗ),  v̂ = v / (1 - β₂ᵗ).
 
     Kingma and Ba, *Adam: A Method for Stochastic Optimization* (ICLR 2015), algorithm 1, with the weight decay of
-    fairseq's Adam. fairseq's adds ε to √v instead of √v̂. Otherwise both make the same updates.
+    fairseq's Adam. fairseq's Adam adds ε to √v instead of √v̂. Otherwise both compute the same updates.
 
     Raises:
         UserError: --adam-betas are not two numbers in [0, 1).
@@ -43,7 +44,7 @@ class FusedAdam(TorchOptimizer):
 
     @property
     def optimizer_config(self) -> dict:
-        """torch's arguments; fairseq reads the learning rate here when it resumes."""
+        """The arguments of torch's optimizer. fairseq reads the learning rate from it when it resumes training."""
         return {
             "lr": self.first_lr,
             "betas": parse_betas(self.cfg.adam_betas),
@@ -53,7 +54,11 @@ class FusedAdam(TorchOptimizer):
 
 
 def parse_betas(betas) -> tuple[float, float]:
-    """β₁ and β₂ from a command line's "(0.9, 0.98)" or a configuration's list."""
+    """Parse β₁ and β₂ from a command line's "(0.9, 0.98)" or a configuration's list.
+
+    Raises:
+        UserError: they are not two numbers in [0, 1).
+    """
     try:
         first, second = ast.literal_eval(str(betas))
         if not (0 <= first < 1 and 0 <= second < 1):

@@ -1,4 +1,4 @@
-"""RMSprop as Graves defines it. Neither fairseq nor torch has it."""
+"""RMSprop as defined by Graves. Neither fairseq nor torch implements this form."""
 
 from dataclasses import dataclass, field
 
@@ -13,11 +13,14 @@ from .torch_optimizer import TorchOptimizer
 
 @dataclass
 class RMSpropConfig(FairseqDataclass):
-    """Defaults are those of Zhang et al., *Asynchronous Bidirectional Decoding for NMT* (AAAI 2018)."""
+    """The options of RMSprop. The defaults are those of Zhang et al., *Asynchronous Bidirectional Decoding for NMT*
+    (AAAI 2018)."""
 
-    rmsprop_rho: float = field(default=0.95, metadata={"help": "decay of the means of gradients and their squares, ρ"})
-    rmsprop_eps: float = field(default=1e-4, metadata={"help": "added to the variance of gradients, ε"})
-    rmsprop_momentum: float = field(default=0.0, metadata={"help": "share of the last step that is added, μ"})
+    rmsprop_rho: float = field(
+        default=0.95, metadata={"help": "ρ, decay rate of the means of gradients and squared gradients"}
+    )
+    rmsprop_eps: float = field(default=1e-4, metadata={"help": "ε, added to the variance of gradients"})
+    rmsprop_momentum: float = field(default=0.0, metadata={"help": "μ, momentum"})
     weight_decay: float = field(default=0.0, metadata={"help": "weight decay"})
     lr: list[float] = II("optimization.lr")  # noqa: RUF009
 
@@ -32,7 +35,7 @@ class RMSprop(TorchOptimizer):
 
     @property
     def optimizer_config(self) -> dict:
-        """The optimizer's arguments; fairseq reads the learning rate here when it resumes."""
+        """The optimizer's arguments. fairseq reads the learning rate from it when it resumes training."""
         return {
             "lr": self.first_lr,
             "rho": self.cfg.rmsprop_rho,
@@ -49,18 +52,19 @@ class CenteredRMSprop(torch.optim.Optimizer):
         Δ ← μ Δ - lr · g / √(v - m² + ε),   θ ← θ + Δ
 
     Each gradient is divided by its standard deviation. `torch.optim.RMSprop(centered=True)` adds ε outside the root
-    instead: for gradients near zero its step is 1 / ε times the gradient, here it is 1 / √ε times the gradient.
+    instead. For gradients near zero, its step is lr / ε times the gradient, while the step of this class is lr / √ε
+    times the gradient.
 
     Args:
         lr, rho, eps, momentum: lr, ρ, ε, μ.
-        weight_decay: this times θ is added to g.
+        weight_decay: the factor of θ in the term that is added to g.
     """
 
     def __init__(self, params, lr: float, rho: float, eps: float, momentum: float = 0.0, weight_decay: float = 0.0):
         super().__init__(params, {"lr": lr, "rho": rho, "eps": eps, "momentum": momentum, "weight_decay": weight_decay})
 
     def __setstate__(self, state: dict) -> None:
-        """torch's hook for loading. Checkpoints of version 0.1 come from torch's RMSprop and lack ρ and m."""
+        """torch's hook for loading. Checkpoints of version 0.1 were written by torch's RMSprop and lack ρ and m."""
         super().__setstate__(state)
         for group in self.param_groups:
             for name, value in self.defaults.items():

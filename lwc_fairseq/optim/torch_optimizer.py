@@ -1,4 +1,4 @@
-"""Optimizers of torch as optimizers of fairseq."""
+"""A base class for torch's optimizers in fairseq."""
 
 from fairseq.optim import FairseqOptimizer
 
@@ -8,11 +8,11 @@ class TorchOptimizer(FairseqOptimizer):
 
     @property
     def supports_flat_params(self) -> bool:
-        """Elements are independent, so --fp16 may flatten all parameters into one."""
+        """Always true: elements are updated independently, so --fp16 may flatten all parameters into one."""
         return True
 
     @property
     def first_lr(self) -> float:
-        """The learning rate, or that of the first epoch."""
+        """The learning rate; if there is one for each epoch, the first one."""
         lr = self.cfg.lr
         return lr if isinstance(lr, float) else lr[0]

@@ -1,8 +1,8 @@
 """Agreement of two directions: Liu, Utiyama, Finch, Sumita, *Agreement on Target-Bidirectional Neural Machine
 Translation* (2016), the baseline ATNMT of the ABD paper.
 
-A left-to-right and a right-to-left model each search by themselves. Both score every hypothesis that either of them
-found. The score of a hypothesis is the sum
+A left-to-right model and a right-to-left model search separately. Then both models score every hypothesis that either
+search has found. The score of a hypothesis is the sum
 
     log P(y | x; left to right) + log P(reversed y | x; right to left)
 """
@@ -19,13 +19,13 @@ from ..data.reverse import reverse_targets, reverse_words, reversed_order
 
 
 class AgreementSearch:
-    """Two searches and the scores of what they find; used as a generator of fairseq.
+    """Two searches whose hypotheses both models score. It has the interface of fairseq's generators.
 
     Args:
-        generator: searches with the left-to-right models.
-        reverse_generator: searches with the right-to-left models.
-        reverse_models: the right-to-left models, an ensemble.
-        dictionary: of the target.
+        generator: the search with the left-to-right models.
+        reverse_generator: the search with the right-to-left models.
+        reverse_models: the ensemble of right-to-left models.
+        dictionary: the target dictionary.
     """
 
     def __init__(self, generator: SequenceGenerator, reverse_generator: SequenceGenerator, reverse_models, dictionary):
@@ -37,20 +37,20 @@ class AgreementSearch:
         self.symbols_to_strip_from_output = generator.symbols_to_strip_from_output
 
     def generate(self, models, sample: dict, prefix_tokens=None, constraints=None, **unused) -> list[list[dict]]:
-        """The hypotheses of each sentence, in reading order and unranked; "score" is the sum above.
+        """Return the hypotheses of each sentence, in reading order and unranked. Their "score" is the sum above.
 
         Raises:
-            UserError: there are prefixes or constraints.
+            UserError: `prefix_tokens` or `constraints` are given.
         """
         if prefix_tokens is not None or constraints is not None:
-            raise UserError("--agreement-path goes neither with --prefix-size nor with --constraints: leave those out")
+            raise UserError("--agreement-path cannot be combined with --prefix-size or --constraints: leave those out")
         candidates = merge(
             self.generator.generate(models, sample),
             self.reverse_generator.generate(self.reverse_models, sample),
             self.eos,
         )
         hypotheses: list[list[dict]] = [[] for _ in candidates]
-        for i in range(max(map(len, candidates))):  # one of each sentence at a time, so that the source is not copied
+        for i in range(max(map(len, candidates))):  # one of each sentence per pass, so that no source is copied
             rows = [row for row, found in enumerate(candidates) if i < len(found)]
             targets = [candidates[row][i] for row in rows]
             for row, tokens, scores in zip(rows, targets, self._score(models, sample, rows, targets), strict=True):
@@ -58,10 +58,10 @@ class AgreementSearch:
         return hypotheses
 
     def _score(self, models, sample: dict, rows: list[int], targets: list[Tensor]) -> list[Tensor]:
-        """The sum of both models' log-probabilities of each token (m,) of each target.
+        """Return, for each target, the sum of both models' log-probabilities of its tokens, (m,).
 
         Args:
-            rows: the sentence of each target, a row of the batch.
+            rows: for each target, the row of its sentence in the batch.
         """
         target = data_utils.collate_tokens(targets, self.pad)
         forward = self._teacher_force(models, sample, rows, target)
@@ -72,7 +72,7 @@ class AgreementSearch:
         ]
 
     def _teacher_force(self, models, sample: dict, rows: list[int], target: Tensor) -> list[Tensor]:
-        """The models' log-probabilities of each token of each target (B, m), in the targets' order."""
+        """Return, for each target (B, m), the models' log-probabilities of its tokens."""
         source = sample["net_input"]
         index = torch.tensor(rows, device=target.device)
         start = target.new_full((len(target), 1), self.eos)
@@ -88,7 +88,7 @@ class AgreementSearch:
 
 
 def as_hypothesis(tokens: Tensor, scores: Tensor) -> dict:
-    """A hypothesis in fairseq's form, from tokens (m,) and their log-probabilities (m,)."""
+    """Return a hypothesis in fairseq's format, from tokens (m,) and their log-probabilities (m,)."""
     return {
         "tokens": tokens,
         "score": scores.sum(),
@@ -99,7 +99,7 @@ def as_hypothesis(tokens: Tensor, scores: Tensor) -> dict:
 
 
 def merge(found: list[list[dict]], found_reversed: list[list[dict]], eos: int) -> list[list[Tensor]]:
-    """The tokens of the hypotheses of both searches for each sentence, each once, in reading order."""
+    """Return, for each sentence, the tokens of both searches' hypotheses in reading order, without duplicates."""
     merged = []
     for one, other in zip(found, found_reversed, strict=True):
         tokens = [hypothesis["tokens"] for hypothesis in one]

@@ -1,12 +1,12 @@
-"""fairseq's beam search with less work in each step.
+"""A beam search with the same results as fairseq's, but less work in each step.
 
-It keeps the same hypotheses as `fairseq.sequence_generator`, with the same scores. (Of hypotheses with equal scores,
-which half precision produces, it may keep others.) fairseq computes all log-probabilities of a step, R × V, passes over
-them several times (for NaN, masks, penalties and the addition of scores), and takes the best of beam · V. This search
-takes the best few of each row from its logits and makes log-probabilities of these alone: the logarithm of the
-softmax's denominator is one number a row.
+It finds the same hypotheses as `fairseq.sequence_generator`, with the same scores. (Among hypotheses with equal scores,
+which occur in half precision, it may keep others.) In each step, fairseq computes all R × V log-probabilities, passes
+over them several times (for NaN, masks, penalties and the addition of scores), and selects the best of beam · V. This
+search selects the best few logits of each row, and computes the log-probabilities of only these. For that it needs only
+the logarithm of the softmax's denominator, one number per row.
 
-Letters: S sentences in the search, R = S · beam rows, V types, K candidates of a row.
+Letters: S sentences in the batch, R = S · beam rows, V types, K candidates per row, t target tokens decoded before.
 """
 
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from torch import Tensor
 from lwc_fairseq_compat import UserError
 
 GROUP = 64
-"""Number of types in a group; the search for the largest logits first finds the largest one of each group."""
+"""Number of types in a group. The search for the largest logits first computes the maximum of each group."""
 
 KEPT = 7 / 8
 """Finished sentences stay in the batch until at most this share of its sentences is unfinished, because shrinking the
@@ -31,9 +31,10 @@ ROWS = 8
 
 
 class Open(NamedTuple):
-    """The unfinished hypotheses: R rows, `beam` consecutive ones for each sentence (before the first step, one)."""
+    """The unfinished hypotheses: R rows, of which `beam` consecutive ones (before the first step, one) belong to a
+    sentence."""
 
-    sentences: list[int]  # their numbers in the batch, S
+    sentences: list[int]  # S indices of sentences in the original batch
     tokens: Tensor  # (R, t + 1), the start symbol first
     scores: Tensor  # (R, t), sums of log-probabilities up to each token
 
@@ -41,11 +42,11 @@ class Open(NamedTuple):
 class QuickSequenceGenerator(SequenceGenerator):
     """fairseq's generator with :class:`QuickSearch` as its plain beam search.
 
-    The "score" of a hypothesis is log P. Hypotheses come unranked (:mod:`.ranking` ranks them).
+    The "score" of a hypothesis is log P. The hypotheses are not ranked (:mod:`.ranking` ranks them).
 
-    fairseq's own loop does everything else: sampling, diverse beams, constraints, prefixes, ensembles, language models,
-    blocking of repeated n-grams, and attention. It also runs if `make_generation_fast_` has not told the model that
-    nobody needs its attention.
+    fairseq's own loop handles everything else: sampling, diverse beams, constraints, prefixes, ensembles, language
+    models, blocking of repeated n-grams, and attention. It also runs if `make_generation_fast_` has not turned off the
+    model's attention output.
     """
 
     def __init__(self, *args, **kwargs):
@@ -68,12 +69,12 @@ class QuickSequenceGenerator(SequenceGenerator):
             and not self.match_source_len
             and not needs_attention(decoder)
             and decoder.adaptive_softmax is None
-            and self.vocab_size > 2 * self.beam_size + 1  # with fewer types there may not be enough candidates
+            and self.vocab_size > 2 * self.beam_size + 1  # fewer types may yield too few candidates
         )
 
 
 def needs_attention(decoder: FairseqDecoder) -> bool:
-    """Whether a decoder returns its attention. fairseq's Transformer has no such setting."""
+    """Return whether a decoder returns its attention. fairseq's Transformer has no such setting."""
     return getattr(decoder, "need_attn", False)
 
 
@@ -81,7 +82,7 @@ class QuickSearch:
     """The search for one batch.
 
     Args:
-        generator: has the options and the model.
+        generator: the generator, which holds the options and the model.
         net_input: "src_tokens" (S, n) and the other arguments of the encoder.
     """
 
@@ -98,13 +99,13 @@ class QuickSearch:
         self.ended: list[list[dict]] = [[] for _ in range(self.sentences)]
 
     def run(self, start: int) -> list[list[dict[str, Tensor]]]:
-        """The `beam` best hypotheses of each sentence, unranked, in fairseq's form.
+        """Return the `beam` best hypotheses of each sentence in fairseq's format, not ranked.
 
         Args:
             start: the start symbol of targets.
 
         Raises:
-            UserError: a sentence has no hypothesis, since the model's scores are NaN.
+            UserError: a sentence has no hypothesis, because the model's scores are NaN.
         """
         tokens = torch.full((self.sentences, 1), start, dtype=torch.long, device=self.device)
         going = Open(list(range(self.sentences)), tokens, tokens.new_zeros((self.sentences, 0), dtype=torch.float))
@@ -123,7 +124,7 @@ class QuickSearch:
         return self.ended
 
     def _candidates(self, step: int, going: Open) -> tuple[Tensor, Tensor, Tensor]:
-        """The 2 · beam best continuations of each sentence, best first. In the last step, the end of each row.
+        """Return the 2 · beam best continuations of each sentence, best first; in the last step, only end symbols.
 
         Returns:
             Their scores, their types, and the rows that they continue, (S, candidates) each.
@@ -139,7 +140,7 @@ class QuickSearch:
         return scores, types[parents, index % each], parents
 
     def _best_of_rows(self, step: int, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Log-probabilities and types (R, K) of the best continuations of each row."""
+        """Return the log-probabilities and types (R, K) of the best continuations of each row."""
         options = self.options
         decoder = self.model.single_model.decoder
         logits = decoder.forward(tokens, encoder_out=self.encoder_outs[0], incremental_state=self.states[0])[0]
@@ -157,9 +158,9 @@ class QuickSearch:
         return best - normalizer, types
 
     def _end(self, step: int, going: Open, is_end: Tensor, scores: Tensor, parents: Tensor) -> None:
-        """Add the hypotheses whose end is among the `beam` best candidates to those that have ended.
+        """Store the hypotheses whose end symbol is among the `beam` best candidates of their sentence.
 
-        A sentence gets at most `beam`, so finished sentences that are still in the batch get no more.
+        A sentence keeps at most `beam` hypotheses, so finished sentences that are still in the batch get no more.
         """
         place = is_end[:, : self.beam].nonzero()
         if not len(place):
@@ -185,11 +186,11 @@ class QuickSearch:
     def _go_on(
         self, going: Open, kept: list[int], is_end: Tensor, scores: Tensor, types: Tensor, parents: Tensor
     ) -> Open:
-        """Continue the sentences to keep with their `beam` best candidates that are not ends."""
+        """Continue the sentences `kept` with their `beam` best candidates that are not end symbols."""
         if len(kept) < len(going.sentences):
             index = torch.tensor(kept, device=self.device)
             is_end, scores, types, parents = (x[index] for x in (is_end, scores, types, parents))
-        order = torch.arange(is_end.size(1), device=self.device) + is_end.size(1) * is_end  # ends come last
+        order = torch.arange(is_end.size(1), device=self.device) + is_end.size(1) * is_end  # end symbols come last
         chosen = order.topk(self.beam, largest=False).indices
         scores, types, parents = (x.gather(1, chosen).flatten() for x in (scores, types, parents))
         self.model.reorder_incremental_state(self.states, parents)
@@ -202,16 +203,16 @@ class QuickSearch:
 
 
 def log_sum_exp(x: Tensor) -> Tensor:
-    """log Σ_v exp x_iv (R, 1) of each row of x (R, V)."""
+    """Compute log Σ_v exp x_iv, (R, 1), for each row of x (R, V)."""
     if x.is_cuda:
         return x.logsumexp(-1, keepdim=True)
     return torch.cat([rows.logsumexp(-1, keepdim=True) for rows in x.split(ROWS)])
 
 
 def largest(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k largest entries of each row of x (R, V), and their columns, as from torch.topk.
+    """Return the k largest entries of each row of x (R, V), and their columns, as torch.topk does.
 
-    They lie in the k groups with the largest maxima. Finding maxima is fast, and it leaves few entries to sort.
+    These entries lie in the k groups with the largest maxima. Computing maxima is fast, and leaves few entries to sort.
     """
     groups = x.size(1) // GROUP
     if groups < 4 * k:

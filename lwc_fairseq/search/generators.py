@@ -1,4 +1,4 @@
-"""The generators of the task `concat_translation`: which search, with which models, ranked how."""
+"""The generators of the task `concat_translation`: the choice of the search, the models and the ranking."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,15 +23,15 @@ Build = Callable[..., SequenceGenerator | SequenceScorer]
 def build_ranked_generator(
     task: FairseqTask, build: Build, models: list[BaseFairseqModel], options, extra: dict | None, *more
 ) -> RankedGenerator | SequenceScorer:
-    """A generator for the options of the task and of fairseq's generation.
+    """Build a generator from the options of the task and of fairseq's generation.
 
     Args:
-        task: `concat_translation`.
-        build: fairseq's `build_generator` of the task.
-        models: an ensemble.
-        options: fairseq's GenerationConfig, or for --eval-bleu a Namespace with some of its options.
-        extra: more arguments of the generator's class, from fairseq's commands.
-        more: the other arguments of `build`.
+        task: the task `concat_translation`.
+        build: fairseq's own `build_generator`, bound to the task.
+        models: the models of the ensemble.
+        options: fairseq's GenerationConfig or, with --eval-bleu, a Namespace with some of its options.
+        extra: additional arguments of the generator's class, from fairseq's commands.
+        more: the remaining arguments of `build`.
 
     Raises:
         UserError: options exclude each other.
@@ -55,7 +55,7 @@ def build_ranked_generator(
 
 
 def option(options, name: str, default=None):
-    """An option of generation. With --eval-bleu, fairseq passes only the options that the user gives."""
+    """Return a generation option. With --eval-bleu, fairseq passes only the options that the user sets."""
     return getattr(options, name, default)
 
 
@@ -63,22 +63,23 @@ def check_options(task: FairseqTask, options) -> None:
     """Raises UserError if options exclude each other."""
     if option(options, "retain_iter_history"):
         raise UserError(
-            "--retain-iter-history is for models that refine their translations; these keep none: leave it out"
+            "--retain-iter-history only works with models that refine their translations iteratively: leave it out"
         )
     others = [option(options, name) for name in ("print_alignment", "score_reference", "lm_path")]
     others += [task.cfg.reverse_target, option(options, "replace_unk") is not None]
     if task.cfg.agreement_path and any(others):
         raise UserError(
-            "--agreement-path goes with none of --reverse-target, --print-alignment, --replace-unk, --score-reference "
-            "and --lm-path: leave those out (--path names left-to-right models)"
+            "--agreement-path cannot be combined with --reverse-target, --print-alignment, --replace-unk, "
+            "--score-reference or --lm-path: leave those out (--path names left-to-right models)"
         )
 
 
 def needed_alignment(options, models: list[BaseFairseqModel]) -> str | None:
-    """Which alignment hypotheses need: "hard", "soft" or none.
+    """Return the kind of alignment that hypotheses need: "hard", "soft" or None.
 
-    --replace-unk needs the hard one, since each unknown word is replaced by what its source word stands for. Without
-    --print-alignment fairseq has told the models that nobody needs their attention; this tells them otherwise.
+    --replace-unk needs hard alignments, because it replaces each unknown word according to its aligned source word.
+    Without --print-alignment, fairseq has turned off the models' attention output; with --replace-unk, this function
+    turns it on again.
     """
     alignment = option(options, "print_alignment")
     if alignment or option(options, "replace_unk") is None:
@@ -90,7 +91,7 @@ def needed_alignment(options, models: list[BaseFairseqModel]) -> str | None:
 
 @contextmanager
 def without_attention(decoder: FairseqDecoder) -> Iterator[None]:
-    """Let a decoder return no attention for a while, so that the search is faster."""
+    """Turn off a decoder's attention output within the context, so that the search is faster."""
     needed = needs_attention(decoder)
     decoder.need_attn = False
     try:
@@ -100,10 +101,10 @@ def without_attention(decoder: FairseqDecoder) -> Iterator[None]:
 
 
 def load_reverse_models(task: FairseqTask, like: BaseFairseqModel) -> list[BaseFairseqModel]:
-    """The models of --agreement-path, with the device and the precision of `like`.
+    """Load the models of --agreement-path, with the device and the precision of `like`.
 
     Raises:
-        UserError: one of them is not from right to left.
+        UserError: a model was not trained from right to left.
     """
     weight = next(like.parameters())
     models = []

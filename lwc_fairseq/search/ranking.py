@@ -1,13 +1,13 @@
-"""How the hypotheses that a search has found are ranked.
+"""The ranking of the hypotheses that a search has found.
 
-A hypothesis y of m tokens, including the end symbol, is ranked by log P(y | x) / penalty(m), where the penalty is
+A hypothesis y of m tokens, including the end symbol, is ranked by log P(y | x) / penalty(m). The penalty is
 
     m^α                   fairseq's default; α is --lenpen
     ((5 + m) / 6)^α       with --gnmt-length-penalty (Wu et al., 2016), to which the α of the LWC paper refers
     1                     with --unnormalized
 
 fairseq's search compares unfinished hypotheses by log P and ends a sentence as soon as `beam` hypotheses have ended.
-So the penalty decides only the order of those, and it can be applied once the search is over.
+So the penalty affects only the order of the finished hypotheses, and can be applied after the search.
 """
 
 from collections.abc import Callable
@@ -26,10 +26,10 @@ class Ranking:
     penalty: Callable[[int], float]
 
     def rank(self, hypotheses: list[dict[str, Tensor]]) -> list[dict[str, Tensor]]:
-        """The hypotheses, best first, with "score" divided by the penalty.
+        """Return the hypotheses, best first, with "score" divided by the penalty.
 
         Args:
-            hypotheses: of one sentence, in fairseq's form; "score" is log P.
+            hypotheses: the hypotheses of one sentence, in fairseq's format; "score" is log P.
         """
         ranked = [{**one, "score": one["score"] / self.penalty(len(one["tokens"]))} for one in hypotheses]
         order = torch.stack([one["score"] for one in ranked]).argsort(descending=True, stable=True)
@@ -37,10 +37,10 @@ class Ranking:
 
 
 def choose_ranking(alpha: float = 1.0, gnmt: bool = False, unnormalized: bool = False) -> Ranking:
-    """The ranking of --lenpen, --gnmt-length-penalty and --unnormalized.
+    """Return the ranking for --lenpen, --gnmt-length-penalty and --unnormalized.
 
     Raises:
-        UserError: the last two are given together.
+        UserError: both of the last two options are set.
     """
     if gnmt and unnormalized:
         raise UserError("--gnmt-length-penalty and --unnormalized exclude each other: leave one out")
@@ -52,10 +52,10 @@ def choose_ranking(alpha: float = 1.0, gnmt: bool = False, unnormalized: bool = 
 
 
 class RankedGenerator:
-    """A generator of fairseq whose hypotheses are ranked here.
+    """Ranks the hypotheses of another generator. It has the interface of fairseq's generators.
 
     Args:
-        generator: finds hypotheses, whose "score" is log P.
+        generator: the other generator; the "score" of its hypotheses is log P.
     """
 
     def __init__(self, generator, ranking: Ranking):
@@ -64,5 +64,5 @@ class RankedGenerator:
         self.symbols_to_strip_from_output = generator.symbols_to_strip_from_output
 
     def generate(self, models, sample: dict, **options) -> list[list[dict[str, Tensor]]]:
-        """The hypotheses of each sentence, best first."""
+        """Return the hypotheses of each sentence, best first."""
         return [self.ranking.rank(found) for found in self.generator.generate(models, sample, **options)]

@@ -1,4 +1,4 @@
-"""The lines `R-` of --print-reverse: the reverse translations that ABD and its relatives attend to."""
+"""The output lines `R-` of --print-reverse: the reverse translations that ABD and its relatives attend to."""
 
 import torch
 from fairseq.data import Dictionary
@@ -16,15 +16,17 @@ from .empty_source import has_no_words
 def reverse_lines(
     models: list[BaseFairseqModel], sample: dict, dictionaries: tuple[Dictionary, Dictionary], reverse_target: bool
 ) -> list[str]:
-    """A line for each sentence of a batch, in reading order, with its number if the command numbers sentences.
+    """Return one line for each sentence of a batch: its number, if the command numbers sentences, and its reverse
+    translation in reading order.
 
     Args:
-        models: an ensemble; the first model with a reverse translation is asked for it.
-        dictionaries: of source and target.
-        reverse_target: whether the models' targets are from right to left; their reverse is then in reading order.
+        models: the models of the ensemble. The first one that has a reverse translation provides the lines.
+        dictionaries: the source and the target dictionary.
+        reverse_target: whether the models' targets are from right to left; their reverse translations are then in
+            reading order.
 
     Raises:
-        UserError: none of the models has a reverse translation.
+        UserError: no model has a reverse translation.
     """
     src_tokens = sample["net_input"]["src_tokens"]
     source, target = dictionaries
@@ -39,12 +41,12 @@ def reverse_lines(
 
 
 def find_reverse_translations(models: list[BaseFairseqModel], src_tokens: Tensor) -> Tensor:
-    """The reverse translations (B, T), padding on the right, of sources (B, n) by the first model that has them.
+    """Return the reverse translations (B, T), padded on the right, of sources (B, n) by the first model that has them.
 
     Raises:
-        UserError: no model has them.
+        UserError: no model has reverse translations.
     """
     for model in models:
         if isinstance(model, ReverseContextModel):
             return model.reverse_translations(src_tokens)
-    raise UserError("--print-reverse: these models have no reverse translation; it is for abd, nsc_rt, nsc_hs")
+    raise UserError("--print-reverse: these models have no reverse translation; only abd, nsc_rt and nsc_hs have one")

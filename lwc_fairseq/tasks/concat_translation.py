@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class ConcatTranslationConfig(TranslationConfig):
-    """The options of fairseq's translation task, and some more."""
+    """The options of fairseq's translation task, and the additional options of this task."""
 
     reverse_target: bool = field(
         default=False,
@@ -34,24 +34,24 @@ class ConcatTranslationConfig(TranslationConfig):
     )
     gnmt_length_penalty: bool = field(
         default=False,
-        metadata={"help": "divide a hypothesis' score by ((5 + length) / 6)^lenpen instead of by length^lenpen"},
+        metadata={"help": "divide a hypothesis' score by ((5 + length) / 6)^lenpen instead of length^lenpen"},
     )
     agreement_path: Optional[str] = field(  # noqa: UP045 (fairseq knows this spelling only)
         default=None,
         metadata={
-            "help": "checkpoint(s) of right-to-left models, trained with --reverse-target: the hypotheses that these "
-            "and the models of --path find are ranked by the sum of both scores"
+            "help": "checkpoint(s) of right-to-left models, trained with --reverse-target; rank the hypotheses of "
+            "these models and of the models in --path by the sum of both scores"
         },
     )
     stock_search: bool = field(
         default=False,
-        metadata={"help": "generate with fairseq's own beam search, which is slower and finds the same hypotheses"},
+        metadata={"help": "generate with fairseq's own beam search, which finds the same hypotheses but is slower"},
     )
     print_reverse: bool = field(
         default=False,
         metadata={
-            "help": "also print the reverse translation of abd and nsc models (of an ensemble, that of the first such "
-            "model) to standard output, as lines R- in sub-words, before the other lines of its batch; "
+            "help": "also print the reverse translation of abd and nsc models (in an ensemble, of the first such "
+            "model) to standard output, as lines R- in subwords, before the other lines of the batch; "
             "fairseq-interactive prints them without numbers"
         },
     )
@@ -59,33 +59,37 @@ class ConcatTranslationConfig(TranslationConfig):
 
 @register_task("concat_translation", dataclass=ConcatTranslationConfig)
 class ConcatTranslationTask(TranslationTask):
-    """fairseq's translation task with pairs ordered and batched by source plus target length.
+    """fairseq's translation task, with pairs ordered and batched by source plus target length.
 
-    --max-tokens bounds source plus target tokens of a batch. Models that read the packed stream (`lwc_transformer`) get
-    its indices with the batch, made on the CPU by the data loader. Other models train as in fairseq's own task. An
-    empty line is translated to an empty line.
+    --max-tokens limits the number of source plus target tokens of a batch. For models that read the packed stream
+    (`lwc_transformer`), the data loader computes its indices on the CPU and adds them to the batch. Other models train
+    as in fairseq's own task. The task translates an empty line to an empty line.
     """
 
     cfg: ConcatTranslationConfig
 
     def __init__(self, cfg: ConcatTranslationConfig, src_dict, tgt_dict):
         super().__init__(cfg, src_dict, tgt_dict)
-        self.with_packing = False  # whether the model reads the packed stream; known once the model is built
-        self.longest_source: int | None = None  # in tokens; known once a generator is built
+        self.with_packing = False  # whether the model reads the packed stream; build_model sets it
+        self.longest_source: int | None = None  # in tokens; build_generator sets it
 
     def build_model(self, cfg, from_checkpoint: bool = False):
-        """Build the model, and remember whether it reads the packed stream."""
+        """Build the model, and set `with_packing`."""
         if self.cfg.agreement_path and self.cfg.eval_bleu:
-            raise UserError("--agreement-path is for generation, not for --eval-bleu: leave it out in training")
+            raise UserError("--agreement-path cannot be combined with --eval-bleu: leave it out in training")
         model = super().build_model(cfg, from_checkpoint)
         self.with_packing = isinstance(model, TranslationModel) and model.reads_packing
         return model
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, task_cfg=None, **kwargs) -> None:
-        """Load a split; `task_cfg` is the task's configuration in a checkpoint, if there is a checkpoint."""
+        """Load a split. `task_cfg` is the task's configuration in the checkpoint, if there is one.
+
+        Raises:
+            UserError: --num-batch-buckets is set, or --reverse-target differs from the checkpoint's.
+        """
         if self.cfg.num_batch_buckets:
             raise UserError(
-                f"--num-batch-buckets {self.cfg.num_batch_buckets}: concat_translation packs instead of padding; "
+                f"--num-batch-buckets {self.cfg.num_batch_buckets}: concat_translation packs batches without padding; "
                 "leave the flag out"
             )
         if task_cfg is not None and is_reversed(task_cfg) != is_reversed(self.cfg):
@@ -98,7 +102,8 @@ class ConcatTranslationTask(TranslationTask):
         self.datasets[split] = self._concat(self.datasets[split])
 
     def build_dataset_for_inference(self, src_tokens, src_lengths, constraints=None) -> ConcatPairDataset:
-        """fairseq's dataset, but a source that is too long for the models is cut, so every source has a translation."""
+        """Build fairseq's dataset, with sources that are too long for the models truncated, so that every source is
+        translated."""
         src_tokens = [self._cut(tokens) for tokens in src_tokens]
         src_lengths = [len(tokens) for tokens in src_tokens]
         return self._concat(super().build_dataset_for_inference(src_tokens, src_lengths, constraints))
@@ -108,7 +113,7 @@ class ConcatTranslationTask(TranslationTask):
         if limit is None or len(tokens) <= limit:
             return tokens
         logger.warning(
-            f"a source of {len(tokens)} tokens, more than --max-source-positions or the models allow: only the first "
+            f"a source has {len(tokens)} tokens, more than --max-source-positions or the models allow: only the first "
             f"{limit} are translated"
         )
         return torch.cat([tokens[: limit - 1], tokens[-1:]])
@@ -122,7 +127,7 @@ class ConcatTranslationTask(TranslationTask):
         )
 
     def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, prefix_allowed_tokens_fn=None):
-        """A generator with this task's options, unless the caller names another class."""
+        """Build a generator with this task's options, or one of the class `seq_gen_cls` if it is given."""
         limits = [self.max_positions(), *(model.max_positions() for model in models)]
         self.longest_source, _ = resolve_max_positions(*limits)
         build = super().build_generator
@@ -131,8 +136,9 @@ class ConcatTranslationTask(TranslationTask):
         return build_ranked_generator(self, build, models, args, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
 
     def inference_step(self, generator, models, sample, prefix_tokens=None, constraints=None):
-        """Hypotheses in reading order. A target in the batch is turned to reading order, too: it is printed next."""
-        # The packed pair serves training alone, and models of fairseq in an ensemble do not know it.
+        """Return hypotheses in reading order. The batch's target, which fairseq prints afterwards, changes to reading
+        order as well."""
+        # Only training uses the packing, and fairseq's own models in an ensemble do not accept it.
         sample["net_input"].pop("packing", None)
         if self.cfg.print_reverse:
             dictionaries = self.source_dictionary, self.target_dictionary
@@ -145,7 +151,7 @@ class ConcatTranslationTask(TranslationTask):
         return self._in_reading_order(hypotheses, sample) if self.cfg.reverse_target else hypotheses
 
     def _inference_with_bleu(self, generator, sample, model):
-        """Translate for --eval-bleu, which never shows attention."""
+        """Translate for --eval-bleu, without attention output, which it does not use."""
         with without_attention(model.decoder):
             return super()._inference_with_bleu(generator, sample, model)
 

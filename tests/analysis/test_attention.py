@@ -63,7 +63,7 @@ def test_another_kind_of_model_is_refused():
     args = argparse.Namespace(encoder_embed_dim=8, decoder_embed_dim=8, criterion="cross_entropy")
     ARCH_CONFIG_REGISTRY["lstm"](args)
     lstm = ARCH_MODEL_REGISTRY["lstm"].build_model(args, task).eval()
-    with pytest.raises(ValueError, match="LSTMModel: the attention of this model is not known here; give one of"):
+    with pytest.raises(ValueError, match="LSTMModel: cannot read the attention weights of this model; use one of"):
         attention_weights(lstm, *random_batch([(4, 3)], types=15))
 
 

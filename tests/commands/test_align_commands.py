@@ -65,7 +65,7 @@ def test_wrong_input_is_named(tiny_data, tiny_checkpoint, gold, tmp_path):
         (("align", tmp_path / "none.pt", "--data", tiny_data), "none.pt: no such checkpoint"),
         (
             ("align", tiny_checkpoint, "--data", tiny_data, "--gold", gold, "--layer", "0"),
-            "--gold shows every layer: leave out",
+            "--gold prints every layer: leave out",
         ),
     ):
         refused = run("lwc-fairseq", *command, check=False)

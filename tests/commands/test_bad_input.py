@@ -123,7 +123,7 @@ def test_a_line_too_long(tiny_data, tiny_checkpoint):
     flags = ("--path", tiny_checkpoint, *CONCAT, "--cpu", "--max-len-b", "5")
     done = run("fairseq-interactive", tiny_data, *flags, stdin="ba " * 1100 + "\nba\n")
     assert len(hypotheses(done.stdout)) == 2
-    assert "a source of 1101 tokens" in done.stderr and "only the first 1024 are translated" in done.stderr
+    assert "a source has 1101 tokens" in done.stderr and "only the first 1024 are translated" in done.stderr
     message = refused("fairseq-generate", tiny_data, *flags, "--max-source-positions", "5")
     assert "Size of sample" in message and "--skip-invalid-size-inputs-valid-test" in message
 
@@ -146,7 +146,7 @@ def test_a_refusal_leaves_no_crash_behind(tiny_data, tmp_path):
     """fairseq saves `crash.pt` after any error of an update; here no update has been made."""
     lstm = ("--arch", "lstm", *TINY_TRAINING, "--criterion", "chunked_cross_entropy", "--save-dir", tmp_path / "out")
     message = refused("fairseq-train", tiny_data, "--user-dir", "lwc_fairseq", *lstm)
-    assert "chunked_cross_entropy does not work with this model (LSTMDecoder gives no features" in message
+    assert "chunked_cross_entropy does not work with this model (LSTMDecoder returns no features" in message
     assert not list((tmp_path / "out").glob("*"))
 
 

@@ -99,7 +99,7 @@ def test_average_refuses_what_does_not_belong_together(finished, tmp_path):
     assert refused.returncode and "has 2 checkpoints of epochs" in refused.stderr.strip().splitlines()[-1]
     (tmp_path / "no.pt").write_text("no")
     refused = run("lwc-fairseq", "average", one, tmp_path / "no.pt", "--out", tmp_path / "out.pt", check=False)
-    assert refused.returncode and "no.pt: not a checkpoint of fairseq" in refused.stderr.strip().splitlines()[-1]
+    assert refused.returncode and "no.pt: not a fairseq checkpoint" in refused.stderr.strip().splitlines()[-1]
     assert [path.name for path in tmp_path.iterdir()] == ["no.pt"]
 
 
@@ -143,7 +143,7 @@ def test_killed_in_training_it_goes_on_to_the_same_table(command, finished, tmp_
 def test_other_flags_than_those_of_finished_rows_are_refused(command, finished, tmp_path):
     before = {path: path.read_bytes() for path in finished.glob("*/*/*.txt")}
     other = run(*command, finished, "--train=--cpu --max-epoch 9", "--rows", "lwc", check=False)
-    assert other.returncode == 1 and "train.command has other flags than those of now" in other.stderr
+    assert other.returncode == 1 and "train.command has other flags than this command" in other.stderr
     assert "| lwc | failed |" in other.stdout
     assert {path: path.read_bytes() for path in finished.glob("*/*/*.txt")} == before
     rest = run(*command, finished, "--rows", "both")  # a part of the table, over the same folder

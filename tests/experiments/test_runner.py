@@ -61,7 +61,7 @@ def test_a_failed_row_is_reported_and_the_others_run(tmp_path):
     assert set(failures) == {bad.folder, after.folder}
     assert "bash ended with status 7" in failures[bad.folder] and "the reason" in failures[bad.folder]
     assert "line 40" in failures[bad.folder] and "line 20" not in failures[bad.folder]
-    assert failures[after.folder] == "bad, which it needs, failed" and not after.folder.path.exists()
+    assert failures[after.folder] == "it needs bad, which failed" and not after.folder.path.exists()
     assert good.folder.generated.exists()
 
 
@@ -69,7 +69,7 @@ def test_a_failed_row_is_reported_and_the_others_run(tmp_path):
 def test_other_flags_in_the_same_folder_are_refused(tmp_path, done):
     Runner([None]).run([make_job(tmp_path, "a", "true", "echo translated" if done else "exit 1")])
     job = make_job(tmp_path, "a", "echo otherwise")
-    assert "train.command has other flags than those of now" in Runner([None]).run([job])[job.folder]
+    assert "train.command has other flags than this command" in Runner([None]).run([job])[job.folder]
     assert ran(job) == ["train", "generate"]
 
 

@@ -167,7 +167,7 @@ class TestCriterion:
             make_criterion(forward_weight)
 
     def test_a_model_without_backward_decoder(self):
-        with pytest.raises(ValueError, match="needs a model with a backward decoder, and this one has none: train"):
+        with pytest.raises(ValueError, match="needs a model with a backward decoder, but this has none: train"):
             make_criterion()(torch.nn.Linear(1, 1), make_sample(*batch()))
 
 

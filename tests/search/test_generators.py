@@ -62,7 +62,7 @@ def test_scores_of_references_and_classes_of_callers_are_fairseqs():
     ("settings", "options", "message"),
     [
         ({"gnmt_length_penalty": True}, {"unnormalized": True}, "--gnmt-length-penalty and --unnormalized exclude"),
-        ({}, {"retain_iter_history": True}, "--retain-iter-history is for models that refine"),
+        ({}, {"retain_iter_history": True}, "--retain-iter-history only works with models that refine"),
     ],
 )
 def test_options_that_exclude_each_other_are_refused(settings, options, message):

@@ -30,5 +30,5 @@ def test_without_numbers():
 
 def test_a_model_without_reverse_translation_is_refused():
     dictionary = make_dictionary(17)
-    with pytest.raises(ValueError, match="--print-reverse: these models have no reverse translation; it is for abd"):
+    with pytest.raises(ValueError, match="--print-reverse: these models have no reverse translation; only abd"):
         reverse_lines([make_deepatt()], {"net_input": {"src_tokens": SOURCES}}, (dictionary, dictionary), False)

@@ -1,13 +1,13 @@
-"""Additive attention inside a chain of GRUs, differentiated by hand: the kernel of
+"""Additive attention inside a chain of GRUs, with a hand-written backward pass: the kernel of
 :mod:`~lwc_fairseq.modules.additive_attention`.
 
     α_i = softmax_i(v · tanh(W s + U h_i)),   read = Σ_i α_i (V h_i)
 
-where V h_i (`gates` of the memory) is what h_i contributes to the gates of the GRU that takes the context, so that
-V Σ_i α_i h_i needs no product in the loop.
+V h_i (`gates` of the memory) is the contribution of h_i to the gates of the GRU that takes the context. Because V Σ_i
+α_i h_i = Σ_i α_i (V h_i), the loop needs no product with V.
 
-Letters: S sentences, R = S · beam rows that read, T steps, n tokens of the memory, d width of the state and of the
-attention.
+Letters: S sentences, R = S · beam rows (one state per hypothesis), T steps, n memory positions, d width of the state
+and of the attention.
 """
 
 import torch
@@ -18,18 +18,18 @@ from .tanh import tanh_
 
 LARGEST = 2**22
 """Maximum number of elements of a temporary tensor on the CPU. glibc returns blocks of more than 32 MiB to the system
-and requests them again, page by page, which takes longer than computing what they hold."""
+and requests them again, page by page, which takes longer than the computation itself."""
 
 
 class AdditiveReader:
-    """Lets the states of one loop over time read from a memory.
+    """Attends from the states of one loop over time to a memory.
 
-    `beam` consecutive rows read the memory of one sentence, without a copy for each.
+    Each `beam` consecutive rows share the memory of one sentence, without copies.
 
     Args:
         query: W, (d, d).
         energy: v, (d,).
-        memory: with `gates`.
+        memory: a projected memory with `gates`.
     """
 
     def __init__(self, query: Tensor, energy: Tensor, memory: ProjectedMemory):
@@ -37,12 +37,12 @@ class AdditiveReader:
         self.query, self.energy = query.to(self.keys.dtype), energy.to(self.keys.dtype)
         self.padding_mask = memory.padding_mask[:, None]
         self.tensors = (self.query, self.energy, self.keys, self.values)
-        """What gradients flow to."""
-        self.queries: list[Tensor] = []  # of each step, (S, beam, 1, d)
-        self.alphas: list[Tensor] = []  # of each step, (S, beam, n)
+        """The tensors that get gradients."""
+        self.queries: list[Tensor] = []  # one per step, (S, beam, 1, d)
+        self.alphas: list[Tensor] = []  # one per step, (S, beam, n)
 
     def read(self, state: Tensor) -> Tensor:
-        """What the states (R, d) of the next step read, (R, 3d)."""
+        """Return what the states (R, d) of the next step read, (R, 3d)."""
         sentences, _, dim = self.keys.shape
         query = (state @ self.query.T).view(sentences, -1, 1, dim)
         scores = self._scores(query).masked_fill_(self.padding_mask, torch.finfo(state.dtype).min)
@@ -52,7 +52,7 @@ class AdditiveReader:
         return torch.bmm(alpha, self.values).flatten(0, 1)
 
     def _scores(self, query: Tensor) -> Tensor:
-        """(S, beam, n) of queries (S, beam, 1, d), some sentences at a time."""
+        """Compute the scores (S, beam, n) of queries (S, beam, 1, d), a few sentences at a time."""
         sentences = len(query)
         if not query.is_cuda:
             sentences = max(1, LARGEST * sentences // (query.size(1) * self.keys.numel()))
@@ -60,18 +60,18 @@ class AdditiveReader:
         return torch.cat([additive_tanh(*part) @ self.energy for part in parts])
 
     def weights(self) -> Tensor:
-        """α of all steps, (T, S, beam, n)."""
+        """Return α of all steps, (T, S, beam, n)."""
         return torch.stack(self.alphas)
 
 
 class AdditiveReaderGradients:
     """The backward loop of a reader, from the last step to the first.
 
-    It computes the tanh again instead of keeping it, since (S, beam, n, d) in each step is by far the largest tensor.
+    It recomputes the tanh instead of storing it, because a tensor (S, beam, n, d) per step would be by far the largest.
 
     Args:
         grad_weights: the gradient of the reader's `weights()`.
-        states: those that read, (T, R, d).
+        states: the states that attend, (T, R, d).
     """
 
     def __init__(self, reader: AdditiveReader, grad_weights: Tensor, states: Tensor):
@@ -85,7 +85,7 @@ class AdditiveReaderGradients:
         self.scores_tanh2 = torch.zeros_like(reader.keys)
 
     def read(self, step: int, grad_read: Tensor) -> Tensor:
-        """From the gradient of what was read (R, 3d) to that of the states (R, d)."""
+        """Compute the gradient of the states (R, d) from the gradient of what they read (R, 3d)."""
         reader = self.reader
         sentences, tokens, dim = reader.keys.shape
         alpha, query = reader.alphas[step], reader.queries[step]
@@ -100,13 +100,13 @@ class AdditiveReaderGradients:
         self.scores += grad_score.sum(1)
         for row in range(grad_score.size(1)):
             self.scores_tanh2.addcmul_(grad_score[:, row, :, None], tanh2[:, row])
-        # v ∘ Σ_i ds_i (1 - tanh_i²), where the ds of a softmax sum to zero
+        # v ∘ Σ_i ds_i (1 - tanh_i²) = -v ∘ Σ_i ds_i tanh_i², because the ds_i of a softmax sum to zero
         summed = torch.bmm(grad_score.view(-1, 1, tokens), tanh2.view(-1, tokens, dim)).squeeze(1)
         torch.mul(summed, -reader.energy, out=self.queries[step])
         return self.queries[step] @ reader.query
 
     def of_tensors(self, grad_reads: Tensor) -> tuple[Tensor, ...]:
-        """The gradients of the reader's `tensors`, given those of all that was read, (T, R, 3d)."""
+        """Return the gradients of the reader's `tensors`, given the gradient of what all steps read, (T, R, 3d)."""
         steps, sentences, beam, _ = self.grad_weights.shape
         grad_query = self.queries.flatten(0, 1).T @ self.states.flatten(0, 1)
         grad_keys = (self.scores[..., None] - self.scores_tanh2) * self.reader.energy
@@ -116,5 +116,5 @@ class AdditiveReaderGradients:
 
 
 def additive_tanh(query: Tensor, keys: Tensor) -> Tensor:
-    """tanh(W s + U h_i), (S, beam, n, d), of queries (S, beam, 1, d) and keys (S, n, d)."""
+    """Compute tanh(W s + U h_i), (S, beam, n, d), from queries (S, beam, 1, d) and keys (S, n, d)."""
     return tanh_(query + keys[:, None])

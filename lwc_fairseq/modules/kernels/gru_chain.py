@@ -1,15 +1,16 @@
-"""A chain of GRUs over time, differentiated by hand: the kernel of :mod:`~lwc_fairseq.modules.gru` and
+"""A chain of GRUs over time, with a hand-written backward pass: the kernel of :mod:`~lwc_fairseq.modules.gru` and
 :mod:`~lwc_fairseq.modules.conditional_gru`.
 
-In each step the state passes through a chain of GRUs. What enters a GRU is known before the loop (a word, a state of
-the layer below), or the state reads it from a memory (attention). Input products leave the loop: W x is computed for
-all time steps at once, and W Σ_i α_i h_i = Σ_i α_i W h_i, so W h is computed once for a memory.
+In each step, the state passes through a chain of GRUs. The input x of a GRU is either known before the loop (a word, a
+state of the layer below) or a context that the state reads from a memory (attention). The loop contains no input
+products: W x is computed for all time steps at once, and because W Σ_i α_i h_i = Σ_i α_i W h_i, W h is computed once
+per memory.
 
-The backward loop holds only pointwise operations and the products that carry the gradient of the state. The gradient of
-a weight is one product over all steps, after the loop. Autograd would keep each step's intermediate tensors and add up
-each weight's gradient step by step.
+The backward loop contains only pointwise operations and the products for the gradient of the state. The gradient of a
+weight is one product over all steps, after the loop. Autograd would store each step's intermediate tensors and
+accumulate each weight's gradient step by step.
 
-Letters: T steps, R rows (sentences, or hypotheses in decoding), d width of the state.
+Letters: T steps, R rows (sentences, or hypotheses in decoding), d state width.
 """
 
 import torch
@@ -25,8 +26,8 @@ class Link:
 
     Args:
         recurrent: U, (3d, d).
-        inputs: W x + b of all steps, (T, R, 3d); None if the GRU's whole input is read from memories.
-        readers: attention to memories, whose contributions to the gates are added.
+        inputs: W x + b of all steps, (T, R, 3d), or None if the GRU's whole input comes from memories.
+        readers: attentions to memories. The gates add what they read.
     """
 
     def __init__(self, recurrent: Tensor, inputs: Tensor | None = None, readers: tuple[AdditiveReader, ...] = ()):
@@ -37,10 +38,10 @@ class Link:
         self.recurrent = recurrent.to(dtype)
         own = (self.recurrent,) if inputs is None else (self.recurrent, inputs)
         self.tensors = own + tuple(tensor for reader in readers for tensor in reader.tensors)
-        """What gradients flow to."""
+        """The tensors that get gradients."""
 
     def begin(self, steps: int, state: Tensor) -> None:
-        """Make room for what the backward loop needs."""
+        """Allocate the tensors that the forward loop stores for the backward loop."""
         rows, dim = state.shape
         self.states = state.new_empty(steps, rows, dim)  # before each step
         self.reset_states = torch.empty_like(self.states)
@@ -48,7 +49,7 @@ class Link:
         self.gates = state.new_empty(steps, rows, 2 * dim)
 
     def step(self, t: int, state: Tensor) -> Tensor:
-        """GRU(state, input of step t), (R, d)."""
+        """Compute GRU(state, input of step t), (R, d)."""
         dim = state.size(1)
         self.states[t] = state
         contributions = [reader.read(state) for reader in self.readers]
@@ -71,14 +72,14 @@ class LinkGradients:
     def __init__(self, link: Link, grad_weights: list[Tensor]):
         self.link = link
         steps, rows, dim = link.states.shape
-        self.given = link.states.new_empty(steps, rows, 3 * dim)  # of W x + b, before the gates' activations
+        self.given = link.states.new_empty(steps, rows, 3 * dim)  # gradient of W x + b
         self.readers = [
             AdditiveReaderGradients(reader, grad, link.states)
             for reader, grad in zip(link.readers, grad_weights, strict=True)
         ]
 
     def step(self, t: int, grad: Tensor) -> Tensor:
-        """From the gradient of the step's result to that of the state before it."""
+        """Compute the gradient of the state before step t from the gradient of the step's result."""
         link, dim = self.link, grad.size(1)
         state, candidate, given = link.states[t], link.candidates[t], self.given[t]
         update, reset = link.gates[t].chunk(2, dim=1)
@@ -94,7 +95,7 @@ class LinkGradients:
         return grad_state
 
     def of_tensors(self) -> tuple[Tensor, ...]:
-        """The gradients of the link's `tensors`."""
+        """Return the gradients of the link's `tensors`."""
         link, dim = self.link, self.link.states.size(2)
         given = self.given.flatten(0, 1)
         grad_recurrent = torch.empty_like(link.recurrent)
@@ -105,12 +106,12 @@ class LinkGradients:
 
 
 class _Chain(torch.autograd.Function):
-    """The loop as one operation of autograd. `tensors` are those of the links."""
+    """The loop as one autograd operation. `tensors` are the tensors of all links."""
 
     @staticmethod
     def forward(ctx, links: list[Link], steps: int, state: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
         ctx.links = links
-        ctx.save_for_backward(*tensors)  # the links hold them; this lets autograd notice when one changes
+        ctx.save_for_backward(*tensors)  # lets autograd detect in-place changes; the links hold the tensors
         results = state.new_empty(steps, *state.shape)
         for link in links:
             link.begin(steps, state)
@@ -123,7 +124,7 @@ class _Chain(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, grad_results: Tensor, *grad_weights: Tensor) -> tuple[Tensor | None, ...]:
-        _ = ctx.saved_tensors  # raises if one of them has changed, or if the graph is gone
+        _ = ctx.saved_tensors  # raises if a tensor has changed or the graph is freed
         remaining = iter(grad_weights)
         links = [LinkGradients(link, [next(remaining) for _ in link.readers]) for link in ctx.links]
         grad = torch.zeros_like(grad_results[0])
@@ -135,15 +136,16 @@ class _Chain(torch.autograd.Function):
 
 
 def run_chain(links: list[Link], steps: int, state: Tensor) -> tuple[Tensor, list[Tensor]]:
-    """Run a chain of GRUs over time: the state goes through all links, and so on into the next step.
+    """Run a chain of GRUs over time. In each step, the state passes through all links; the next step continues with it.
 
     Args:
-        links: first to last within a step.
+        links: the GRUs in the order of the chain.
         steps: T.
-        state: (R, d) before the first step.
+        state: the state before the first step, (R, d).
 
     Returns:
-        The state after the last link of each step (T, R, d), and the attention weights of all readers, in order.
+        The state after the last link of each step (T, R, d), and the attention weights of all readers in the order of
+        the chain.
     """
     state = state.to(links[0].recurrent.dtype)
     with torch.autocast(state.device.type, enabled=False):  # the links have one dtype
