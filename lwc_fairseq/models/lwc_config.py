@@ -1,6 +1,8 @@
 """The options of the layer-wise coordinated Transformer and of its ablations."""
 
+import math
 from dataclasses import dataclass, field
+from typing import Optional
 
 from fairseq.dataclass import FairseqDataclass
 from omegaconf import II
@@ -25,6 +27,13 @@ class LWCTransformerConfig(FairseqDataclass):
     )
     normalize_after: bool = field(
         default=False, metadata={"help": "layer norm after each sub-layer (post-norm) instead of before (pre-norm)"}
+    )
+    residual_gain: Optional[float] = field(  # noqa: UP045 (fairseq knows this spelling only)
+        default=None,
+        metadata={
+            "help": "factor on the initial weights of each sub-layer's last projection; by default 1/sqrt(2 * number "
+            "of layers); 1 is plain Xavier"
+        },
     )
     alignment_layer: int = field(
         default=-1, metadata={"help": "layer whose attention --print-alignment shows, from 0; -1 is the last"}
@@ -62,6 +71,8 @@ class LWCTransformerConfig(FairseqDataclass):
         for name in ("dropout", "activation_dropout", "attention_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise UserError(f"--{name.replace('_', '-')} {getattr(self, name)}: must be in [0, 1)")
+        if self.residual_gain is not None and not self.residual_gain > 0:
+            raise UserError(f"--residual-gain {self.residual_gain}: must be above 0")
         if self.unshared_weights and self.layers % 2:
             raise UserError(
                 f"--layers {self.layers} --unshared-weights: half of the layers serve the source; give an even number"
@@ -77,3 +88,12 @@ class LWCTransformerConfig(FairseqDataclass):
     def target_layers(self) -> int:
         """The number of layers that a target token goes through."""
         return self.layers // 2 if self.unshared_weights else self.layers
+
+    @property
+    def initial_gain(self) -> float:
+        """The factor on the initial weights of each sub-layer's last projection, 1/√(2N) by default.
+
+        N is the number of layers that a token goes through. They add 2N sub-layer outputs to its embedding, and with
+        this factor the variance of their sum does not grow with N (Radford et al., 2019, for GPT-2).
+        """
+        return 1 / math.sqrt(2 * self.target_layers) if self.residual_gain is None else self.residual_gain

@@ -67,7 +67,10 @@ class CoordinatedStack(nn.Module):
     def make_layers(self, cfg: LWCTransformerConfig) -> nn.ModuleList:
         sizes = cfg.embed_dim, cfg.ffn_embed_dim, cfg.attention_heads
         settings = cfg.dropout, cfg.activation_dropout, cfg.normalize_after
-        return nn.ModuleList(self.layer_type(*sizes, *settings) for _ in range(cfg.target_layers))
+        layers = nn.ModuleList(self.layer_type(*sizes, *settings) for _ in range(cfg.target_layers))
+        for layer in layers:
+            layer.scale_last_weights(cfg.initial_gain)
+        return layers
 
     def forward(self, packing: Packing) -> Tensor:
         """Return the states (T, d) of a packed stream of sources and targets."""
@@ -208,6 +211,11 @@ class LWCTransformerModel(TranslationModel):
     warm-up, 2,000 tokens a batch) compares it with --normalize-after: with pre-norm, the training perplexity falls to
     29 after 250 updates and to 12 after 350; with post-norm, it stays at 240 from update 200 to update 250, where the
     run was stopped.
+
+    The paper does not specify the initial weights either. They are Xavier's, with the last projection of each sub-layer
+    divided by √(2N) for N layers (--residual-gain). On Multi30k (10 layers of width 128, learning rate 2e-3, 13 epochs,
+    one seed), this lowers the loss on the validation set from 4.03 to 3.98 and that on the training set from 3.65 to
+    3.53; division by 2N is no better after 3 epochs (4.78 and 4.77).
 
     The task `concat_translation` packs its batches in advance. The model packs the batches of other tasks itself, with
     the same results. (Only `concat_translation` translates an empty line to an empty line.)

@@ -1,5 +1,6 @@
 """The layer of the layer-wise coordinated Transformer, which source and target share."""
 
+import torch
 from fairseq.modules.fairseq_dropout import FairseqDropout
 from torch import Tensor, nn
 
@@ -45,6 +46,12 @@ class CoordinatedLayer(nn.Module):
         for linear in (self.fc1, self.fc2):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
+
+    @torch.no_grad()
+    def scale_last_weights(self, factor: float) -> None:
+        """Multiply the weights of the last projection of both sub-layers by a factor."""
+        self.attention.out.weight.mul_(factor)
+        self.fc2.weight.mul_(factor)
 
     def forward(self, x: Tensor, attend: Attend) -> Tensor:
         """Map the layer's input, (..., d), to its output, (..., d). `attend` knows the mask."""

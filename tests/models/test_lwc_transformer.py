@@ -261,6 +261,19 @@ class TestConfiguration:
         model = self.build(31_300, **PRESETS["lwc_transformer_small"], **ABLATIONS[ablation][0])
         assert round(sum(parameter.numel() for parameter in model.parameters()) / 1e6, 2) == 19.07
 
+    @pytest.mark.parametrize("ablation", ABLATIONS)
+    def test_the_last_projections_begin_small(self, ablation):
+        """Divided by √(2N), with N layers on each side; everything else begins as with --residual-gain 1."""
+        options, _ = ABLATIONS[ablation]
+        sizes = {"layers": 8, "embed_dim": 16, "ffn_embed_dim": 24, "attention_heads": 2}
+        depth = 4 if "unshared_weights" in options else 8
+        torch.manual_seed(1)
+        plain = dict(self.build(100, **sizes, **options, residual_gain=1.0).named_parameters())
+        torch.manual_seed(1)
+        for name, begun in self.build(100, **sizes, **options).named_parameters():
+            last = name.endswith(("attention.out.weight", "fc2.weight"))
+            torch.testing.assert_close(begun, plain[name] / (2 * depth) ** 0.5 if last else plain[name])
+
     @pytest.mark.parametrize("layers", [10, 14, 18, 22])
     def test_depths_of_table_4(self, layers):
         assert len(self.build(100, layers=layers, embed_dim=16, attention_heads=4).encoder.stack.layers) == layers
@@ -273,6 +286,7 @@ class TestConfiguration:
             ({"layers": 0}, "--layers 0: must be at least 1"),
             ({"attention_heads": -2}, "--attention-heads -2: must be at least 1"),
             ({"dropout": 1.0}, r"--dropout 1.0: must be in \[0, 1\)"),
+            ({"residual_gain": 0.0}, "--residual-gain 0.0: must be above 0"),
             ({"alignment_layer": 14}, "--alignment-layer 14: with 14 layers on the target side it must be from -14"),
             ({"layers": 5, "unshared_weights": True}, "--layers 5 --unshared-weights: half of the layers serve the"),
         ],
