@@ -4,8 +4,9 @@
 
 In a block, each system in turn makes some updates, or translates the test set. The benchmark computes the ratio of the
 speeds within each block and prints the median over the blocks. Before it measures, it compares the loss and gradients
-(or the translations) of our system with those of fairseq's own criterion (or search), and stops if they differ. The
-sentences are random; only their lengths and word frequencies are like those of real text.
+(or the translations) of our system with those of fairseq's own criterion (or search), and stops if they differ. In
+generation it also measures our system under fairseq's search. The sentences are random; only their lengths and word
+frequencies are like those of real text.
 """
 
 import argparse
@@ -67,6 +68,8 @@ def chosen(args: argparse.Namespace) -> Family:
         replace(peer, model=(*peer.model, *(args.peer if peer.task == "translation" else args.ours)))
         for peer in family.peers
     )
+    if args.phase == "generate":
+        peers = (*peers, replace(ours, name=f"{ours.name}, fairseq's search", generate=ours.plain_generate))
     return Family(args.types or family.types, ours, peers)
 
 
@@ -171,6 +174,7 @@ def write(args: argparse.Namespace, family: Family, speeds: list[list[float]], m
     }
     length = "-".join(map(str, args.length or ()))
     special = [args.precision if args.precision != "fp32" else "", length and f"length-{length}"]
+    special += [f"beam-{args.beam}"] if args.phase == "generate" and args.beam != 5 else []
     name = "_".join(filter(None, [args.family, args.phase, args.device, *special]))
     args.out.mkdir(parents=True, exist_ok=True)
     write_whole(args.out / f"{name}.json", json.dumps(about, indent=1))

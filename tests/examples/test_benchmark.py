@@ -35,8 +35,10 @@ def benchmark(tmp_path, family, phase, *more, **options):
 @ONE_FAMILY
 def test_ours_beside_fairseqs(family, phase, tmp_path):
     page = benchmark(tmp_path, family, phase).stdout
-    found = json.loads((tmp_path / "out" / f"{family}_{phase}_cpu_length-4-9.json").read_text())
-    assert len(found["systems"]) == (3 if family == "abd" else 2)
+    beam = "_beam-2" if phase == "generate" else ""
+    found = json.loads((tmp_path / "out" / f"{family}_{phase}_cpu_length-4-9{beam}.json").read_text())
+    assert len(found["systems"]) == (3 if family == "abd" else 2) + (phase == "generate")
+    assert ("fairseq's search" in found["systems"][-1]["name"]) == (phase == "generate")
     for one in found["systems"]:
         assert len(one["tokens a second"]) == 1 and one["tokens a second"][0] > 0 and one["ours / this"] > 0
     assert found["systems"][0]["ours / this"] == 1
