@@ -1,34 +1,31 @@
-"""Every command of README.md runs, in order, as printed, in a copy of the repository without anything built."""
+"""Every command of README.md and of docs/ runs, in order, as printed, in a copy of the repository without anything
+built."""
 
 import random
 import re
 import shlex
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
+from pages import PAGES, commands, scripts
 from sacrebleu import corpus_bleu
 
 from conftest import LONG, ROOT, hypotheses, run
 
+README = PAGES[0]
+
 QUICKSTART = "bash examples/quickstart.sh"
 OTHER_MODEL = "bash examples/quickstart.sh --arch deepatt"
 BIDIRECTIONAL = "bash examples/quickstart.sh --arch abd"
+TWO_MACHINES = next(one for one in commands(ROOT / "docs" / "several_gpus.md") if "--nnodes 2" in one)
 ELSEWHERE = {
     OTHER_MODEL: "has a test of its own",
     "bash tests/run.sh": "is what runs this test",
     "source .venv/bin/activate": "has no effect on the next command here; run() puts .venv on the path",
+    TWO_MACHINES: "needs two machines",
 }
-
-LONG_COMMANDS = ("torchrun", "lwc-fairseq table", "lwc-fairseq compare")
-"""The last one compares what the table has trained."""
-
-
-def commands(page: str) -> list[str]:
-    """The commands of a page's bash blocks; a backslash continues a line, a comment ends it."""
-    blocks = re.findall(r"```bash\n(.*?)```", page, flags=re.DOTALL)
-    lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
-    return [line.split(" #")[0].strip() for line in lines if line.strip()]
 
 
 @pytest.fixture(scope="session")
@@ -140,26 +137,58 @@ def test_quickstart_refuses_unknown_arguments(clone):
     assert failed.returncode == 2 and "--arch deepat: no preset that it knows" in failed.stderr
 
 
-def others(page: str) -> list[str]:
+def others(page: Path) -> list[str]:
     """The commands that no other test runs, in their order; `pip install` only says what it would do."""
     left = [command for command in commands(page) if command != QUICKSTART and command not in ELSEWHERE]
     return [command.replace("pip install", "python -m pip install --dry-run --no-deps") for command in left]
 
 
-def test_the_short_commands_of_the_readme_run(quickstart, clone):
-    page = (ROOT / "README.md").read_text(encoding="utf-8")
-    short = [command for command in others(page) if not command.startswith(LONG_COMMANDS)]
-    assert len(short) == 7
-    script = re.search(r"```python\n(.*?)```", page, re.DOTALL)[1]
-    assert "['My grandfather" in run("python", "-c", script, cwd=clone).stdout
+def test_the_other_commands_of_the_readme_run(quickstart, clone):
+    short = others(README)
+    assert len(short) == 5
+    assert "['My grandfather" in run("python", "-c", scripts(README)[0], cwd=clone).stdout
     for command in short:
         done = run(*shlex.split(command), cwd=clone)
         if command.startswith("fairseq-generate"):
             assert len(hypotheses(done.stdout)) == 500
 
 
+BRIEFLY = "--optimizer adam --lr 1e-3 --max-tokens 2048 --max-update 2 --embed-dim 16 --hidden-dim 16"
+
+
+@pytest.fixture(scope="session")
+def as_the_pages_say(quickstart, clone):
+    """The files that the pages of docs/ take as given: DATA, LINKS, GOLD, and models under short names."""
+    (clone / "DATA").symlink_to("runs/quickstart/data")
+    trained = clone / "runs" / "quickstart" / "lwc_transformer_small" / "seed1" / "checkpoint_best.pt"
+    for name in ("lwc.pt", "l2r.pt"):
+        (clone / name).symlink_to(trained)
+    for name, flags in (
+        ("r2l", "--arch rnnsearch --reverse-target"),
+        ("deepatt", "--arch deepatt"),
+        ("abd", "--arch abd --criterion bidirectional_cross_entropy"),
+    ):
+        train = f"fairseq-train DATA --user-dir lwc_fairseq --task concat_translation {BRIEFLY} --save-dir runs/{name} "
+        run(*shlex.split(train + flags), cwd=clone)
+        (clone / f"{name}.pt").symlink_to(f"runs/{name}/checkpoint_best.pt")
+    of_the_quickstart = clone / "runs" / "quickstart" / "deepatt" / "seed1"
+    of_the_quickstart.mkdir(parents=True)
+    shutil.copy(clone / "deepatt.pt", of_the_quickstart / "checkpoint_best.pt")
+    (clone / "runs" / "mine").mkdir()
+    for epoch in range(1, 6):
+        shutil.copy(trained, clone / "runs" / "mine" / f"checkpoint{epoch}.pt")
+    (clone / "LINKS").write_text("0-0 1-2\n")
+    (clone / "GOLD").write_text("0-0 1-1\n")
+    yield
+    shutil.rmtree(of_the_quickstart.parent)
+
+
 @LONG
-def test_the_long_commands_of_the_readme_run(quickstart, clone):
-    for command in others((ROOT / "README.md").read_text(encoding="utf-8")):
-        if command.startswith(LONG_COMMANDS):
-            run(*shlex.split(command), cwd=clone)
+@pytest.mark.parametrize("page", PAGES[1:], ids=lambda page: page.stem)
+def test_the_commands_of_a_page_run(as_the_pages_say, clone, page):
+    for script in scripts(page):
+        run("python", "-c", script, cwd=clone)
+    for command in others(page):
+        flags = BRIEFLY if command.startswith("fairseq-train DATA") else ""
+        line = "Mein Großvater ist alt .\n" if command.startswith("fairseq-interactive") else None
+        run(*shlex.split(f"{command} {flags}"), stdin=line, cwd=clone)
