@@ -20,6 +20,7 @@ class Packing:
     tokens: Tensor  # (T,) token ids
     positions: Tensor  # (T,) from 0 in the source, and again from 0 in the target
     sides: Tensor  # (T,) 0 for source tokens, 1 for target tokens
+    source_rows: Tensor  # (Σn,) rows that hold source tokens
     target_rows: Tensor  # (Σm,) rows that hold target tokens
     source_lengths: Tensor  # (B,) n
     offsets: Tensor  # (B + 1,) row where each sentence begins, int32; the last is T
@@ -71,6 +72,7 @@ def pack(src_tokens: Tensor, prev_output_tokens: Tensor, padding_idx: int) -> Pa
         tokens=grid.flatten()[grid_slots],
         positions=index - is_target * source_lengths[sentence],
         sides=is_target.long(),
+        source_rows=source_rows,
         target_rows=target_rows,
         source_lengths=source_lengths,
         offsets=offsets.int(),

@@ -50,6 +50,7 @@ class CoordinatedStack(nn.Module):
     def __init__(self, cfg: LWCTransformerConfig, types: int, padding_idx: int):
         super().__init__()
         self.padding_idx = padding_idx
+        self.head_dim = cfg.embed_dim // cfg.attention_heads
         self.attention_dropout = cfg.attention_dropout
         self.checkpoint_activations = cfg.checkpoint_activations
         self.embedding = ConcatEmbedding(
@@ -103,7 +104,7 @@ class CoordinatedStack(nn.Module):
 
     def packed_attention(self, packing: Packing) -> Attend:
         dropout = self.attention_dropout if self.training else 0.0
-        return attend_packed(packing, self.embedding.tokens.weight, dropout)
+        return attend_packed(packing, self.embedding.tokens.weight, self.head_dim, dropout)
 
     def recomputable(self, layers: Iterable[nn.Module]) -> Iterable[Callable]:
         """Return the layers. With --checkpoint-activations, the backward pass recomputes their activations."""

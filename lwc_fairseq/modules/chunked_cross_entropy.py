@@ -45,15 +45,19 @@ def chunked_cross_entropy(
         features, weight = features.to(dtype), weight.to(dtype)
         bias = None if bias is None else bias.to(dtype)
     with torch.autocast(features.device.type, enabled=False):
-        return ChunkedCrossEntropy.apply(features, weight, bias, target, smoothing)
+        return ChunkedCrossEntropy.apply(features, weight, bias, target, smoothing, torch.is_grad_enabled())
 
 
 class ChunkedCrossEntropy(torch.autograd.Function):
-    """Computes both sums. The forward pass also computes the gradients, and the backward pass scales them."""
+    """Computes both sums. The forward pass also computes the gradients, and the backward pass scales them.
+
+    `with_gradients` is whether autograd records the call. The forward pass itself cannot tell: in it, autograd is off,
+    and `needs_input_grad` says only which inputs require gradients.
+    """
 
     @staticmethod
-    def forward(ctx, features, weight, bias, target, smoothing):
-        wanted = ctx.needs_input_grad[:3]
+    def forward(ctx, features, weight, bias, target, smoothing, with_gradients):
+        wanted = [with_gradients and needed for needed in ctx.needs_input_grad[:3]]
         types = len(weight)
         each = smoothing / (types - 1)
         sums_dtype = torch.float64 if features.dtype == torch.float64 else torch.float32
@@ -91,7 +95,7 @@ class ChunkedCrossEntropy(torch.autograd.Function):
             None if grad is None else (grad * grad_loss).to(dtype)
             for grad, dtype in zip(ctx.saved_tensors, ctx.dtypes, strict=True)
         ]
-        return *scaled, None, None
+        return *scaled, None, None, None
 
 
 def add_gradients(grads: list[Tensor | None], grad: Tensor, features: Tensor, weight: Tensor, part: slice) -> None:

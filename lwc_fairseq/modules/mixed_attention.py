@@ -90,18 +90,36 @@ def flash_kernel() -> Callable | None:
     return varlen_attn if "window_size" in inspect.signature(varlen_attn).parameters else None
 
 
-def attend_packed(packing: Packing, qkv_like: Tensor, dropout: float) -> Attend:
+def flash_runs_on(capability: tuple[int, int]) -> bool:
+    """Return whether PyTorch's flash attention has a kernel for GPUs of this compute capability: Ampere and later."""
+    return capability >= (8, 0)
+
+
+def flash_supports(head_dim: int) -> bool:
+    """Return whether PyTorch's variable-length flash attention has a kernel for this width of a head, d/H."""
+    return head_dim % 8 == 0 and head_dim <= 256
+
+
+def attend_packed(packing: Packing, qkv_like: Tensor, head_dim: int, dropout: float) -> Attend:
     """Return the fastest implementation of eq. 3 for the packed stream on this device and in this precision.
 
-    This is :class:`FlashAttention` on CUDA in half precision, if PyTorch has the kernel and `dropout` is 0, and
-    :class:`PaddedAttention` otherwise.
+    This is :class:`FlashAttention` on CUDA in half precision, if PyTorch has the kernel for this GPU and this width of
+    a head, and `dropout` is 0; it is :class:`PaddedAttention` otherwise.
 
     Args:
         qkv_like: any tensor with the device and the dtype of the queries.
+        head_dim: width of a head, d/H.
         dropout: probability of dropping an attention weight; the flash kernel supports only 0.
     """
     half = qkv_like.dtype in (torch.float16, torch.bfloat16) or torch.is_autocast_enabled(qkv_like.device.type)
-    if qkv_like.is_cuda and half and dropout == 0 and flash_kernel() is not None:
+    if (
+        qkv_like.is_cuda
+        and half
+        and dropout == 0
+        and flash_supports(head_dim)
+        and flash_runs_on(torch.cuda.get_device_capability(qkv_like.device))
+        and flash_kernel() is not None
+    ):
         return FlashAttention(packing)
     return PaddedAttention(packing, mixed_attention_mask(packing.source_lengths, packing.length), dropout)
 
@@ -141,7 +159,7 @@ class FlashAttention:
 
     def __init__(self, packing: Packing):
         self.packing = packing
-        self.source_rows = (packing.sides == 0).nonzero().squeeze(1) if packing.target_width else None
+        self.source_rows = packing.source_rows if packing.target_width else None
         self.source_offsets = F.pad(packing.source_lengths.cumsum(0), (1, 0)).int()
 
     def __call__(self, qkv: Tensor) -> Tensor:

@@ -41,21 +41,21 @@ class AdditiveReader:
         self.queries: list[Tensor] = []  # one per step, (S, beam, 1, d)
         self.alphas: list[Tensor] = []  # one per step, (S, beam, n)
 
-    def read(self, state: Tensor) -> Tensor:
-        """Return what the states (R, d) of the next step read, (R, 3d)."""
+    def read(self, state: Tensor, given: Tensor, beta: int) -> None:
+        """Add what the states (R, d) of the next step read to beta · given, (R, 3d), in place."""
         sentences, _, dim = self.keys.shape
         query = (state @ self.query.T).view(sentences, -1, 1, dim)
         scores = self._scores(query).masked_fill_(self.padding_mask, torch.finfo(state.dtype).min)
         alpha = scores.softmax(-1)
         self.queries.append(query)
         self.alphas.append(alpha)
-        return torch.bmm(alpha, self.values).flatten(0, 1)
+        given.view(sentences, -1, given.size(1)).baddbmm_(alpha, self.values, beta=beta)
 
     def _scores(self, query: Tensor) -> Tensor:
         """Compute the scores (S, beam, n) of queries (S, beam, 1, d), a few sentences at a time."""
-        sentences = len(query)
-        if not query.is_cuda:
-            sentences = max(1, LARGEST * sentences // (query.size(1) * self.keys.numel()))
+        if query.is_cuda:
+            return additive_tanh(query, self.keys) @ self.energy
+        sentences = max(1, LARGEST * len(query) // (query.size(1) * self.keys.numel()))
         parts = zip(query.split(sentences), self.keys.split(sentences), strict=True)
         return torch.cat([additive_tanh(*part) @ self.energy for part in parts])
 
@@ -76,40 +76,40 @@ class AdditiveReaderGradients:
 
     def __init__(self, reader: AdditiveReader, grad_weights: Tensor, states: Tensor):
         self.reader = reader
-        self.grad_weights = grad_weights
+        self.grad_alphas = grad_weights.clone(memory_format=torch.contiguous_format)  # the loop adds those of the reads
+        self.grad_scores: list[Tensor] = []  # from the last step to the first, (S, beam, n)
         self.states = states
         self.queries = torch.empty_like(states)
         self.energy = torch.zeros_like(reader.energy)
-        # The gradient of the keys without the factor v is Σ_t ds · (1 - tanh²). Its two terms are summed separately.
-        self.scores = torch.zeros_like(reader.keys[..., 0])
+        # The gradient of the keys without the factor v is Σ_t ds - Σ_t ds · tanh². This is the second sum.
         self.scores_tanh2 = torch.zeros_like(reader.keys)
 
-    def read(self, step: int, grad_read: Tensor) -> Tensor:
-        """Compute the gradient of the states (R, d) from the gradient of what they read (R, 3d)."""
+    def read(self, step: int, grad_read: Tensor, grad_state: Tensor) -> None:
+        """Add to the gradient of the states (R, d) what the gradient of their reads (R, 3d) contributes."""
         reader = self.reader
         sentences, tokens, dim = reader.keys.shape
         alpha, query = reader.alphas[step], reader.queries[step]
         by_sentence = grad_read.view(sentences, -1, grad_read.size(-1))
-        grad_alpha = torch.baddbmm(self.grad_weights[step], by_sentence, reader.values.transpose(1, 2))
-        grad_alpha -= (alpha * grad_alpha).sum(-1, keepdim=True)
-        grad_score = grad_alpha.mul_(alpha)  # (S, beam, n)
+        grad_alpha = self.grad_alphas[step].baddbmm_(by_sentence, reader.values.transpose(1, 2))
+        grad_score = torch._softmax_backward_data(grad_alpha, alpha, -1, alpha.dtype)  # (S, beam, n)
+        self.grad_scores.append(grad_score)
 
         tanh = additive_tanh(query, reader.keys)
-        self.energy += grad_score.view(-1) @ tanh.view(-1, dim)
+        self.energy.addmv_(tanh.view(-1, dim).T, grad_score.view(-1))
         tanh2 = tanh.square_()
-        self.scores += grad_score.sum(1)
         for row in range(grad_score.size(1)):
             self.scores_tanh2.addcmul_(grad_score[:, row, :, None], tanh2[:, row])
         # v ∘ Σ_i ds_i (1 - tanh_i²) = -v ∘ Σ_i ds_i tanh_i², because the ds_i of a softmax sum to zero
         summed = torch.bmm(grad_score.view(-1, 1, tokens), tanh2.view(-1, tokens, dim)).squeeze(1)
         torch.mul(summed, -reader.energy, out=self.queries[step])
-        return self.queries[step] @ reader.query
+        grad_state.addmm_(self.queries[step], reader.query)
 
     def of_tensors(self, grad_reads: Tensor) -> tuple[Tensor, ...]:
         """Return the gradients of the reader's `tensors`, given the gradient of what all steps read, (T, R, 3d)."""
-        steps, sentences, beam, _ = self.grad_weights.shape
+        steps, sentences, beam, _ = self.grad_alphas.shape
         grad_query = self.queries.flatten(0, 1).T @ self.states.flatten(0, 1)
-        grad_keys = (self.scores[..., None] - self.scores_tanh2) * self.reader.energy
+        scores = torch.stack(self.grad_scores).sum((0, 2))
+        grad_keys = (scores[..., None] - self.scores_tanh2) * self.reader.energy
         alphas = self.reader.weights().permute(1, 3, 0, 2).reshape(sentences, -1, steps * beam)
         reads = grad_reads.view(steps, sentences, beam, -1).transpose(0, 1).reshape(sentences, steps * beam, -1)
         return grad_query, self.energy, grad_keys, torch.bmm(alphas, reads)

@@ -6,9 +6,12 @@ state of the layer below) or a context that the state reads from a memory (atten
 products: W x is computed for all time steps at once, and because W Σ_i α_i h_i = Σ_i α_i W h_i, W h is computed once
 per memory.
 
-The backward loop contains only pointwise operations and the products for the gradient of the state. The gradient of a
-weight is one product over all steps, after the loop. Autograd would store each step's intermediate tensors and
-accumulate each weight's gradient step by step.
+The backward loop contains only what depends on the gradient of the state. All derivatives of gates and candidates are
+computed for all time steps at once before the loop, and the gradients of the weights after it, as one product over all
+steps. Autograd would store each step's intermediate tensors and accumulate each weight's gradient step by step.
+
+On a GPU, a step takes as long as it takes to launch its operations. So the loops write their results where they are
+needed next, without copies, and products add to what is already there.
 
 Letters: T steps, R rows (sentences, or hypotheses in decoding), d state width.
 """
@@ -40,30 +43,40 @@ class Link:
         self.tensors = own + tuple(tensor for reader in readers for tensor in reader.tensors)
         """The tensors that get gradients."""
 
-    def begin(self, steps: int, state: Tensor) -> None:
-        """Allocate the tensors that the forward loop stores for the backward loop."""
-        rows, dim = state.shape
-        self.states = state.new_empty(steps, rows, dim)  # before each step
-        self.reset_states = torch.empty_like(self.states)
-        self.candidates = torch.empty_like(self.states)
-        self.gates = state.new_empty(steps, rows, 2 * dim)
+    def begin(self, states: Tensor) -> None:
+        """Allocate the tensors that the forward loop stores for the backward loop.
 
-    def step(self, t: int, state: Tensor) -> Tensor:
-        """Compute GRU(state, input of step t), (R, d)."""
+        Args:
+            states: where the loop stores the state before each step, (T, R, d).
+        """
+        steps, rows, dim = states.shape
+        self.states = states
+        self.reset_states = torch.empty_like(states)
+        # At first the input of each step, then [z; r; h̃].
+        self.activations = states.new_empty(steps, rows, 3 * dim) if self.inputs is None else self.inputs.clone()
+        self.gates, self.candidates = self.activations.split([2 * dim, dim], dim=-1)
+
+    def step(self, t: int, out: Tensor) -> None:
+        """Write GRU(state before step t, input of step t), (R, d), to `out`."""
+        state, gates, candidate = self.states[t], self.gates[t], self.candidates[t]
         dim = state.size(1)
-        self.states[t] = state
-        contributions = [reader.read(state) for reader in self.readers]
-        given = sum(contributions[1:], contributions[0]) if self.inputs is None else sum(contributions, self.inputs[t])
-        gates, reset_state, candidate = self.gates[t], self.reset_states[t], self.candidates[t]
-        torch.addmm(given[:, : 2 * dim], state, self.recurrent[: 2 * dim].T, out=gates).sigmoid_()
+        for number, reader in enumerate(self.readers):
+            reader.read(state, self.activations[t], beta=0 if number == 0 and self.inputs is None else 1)
+        gates.addmm_(state, self.recurrent[: 2 * dim].T).sigmoid_()
         update, reset = gates.chunk(2, dim=1)
-        torch.mul(reset, state, out=reset_state)
-        tanh_(torch.addmm(given[:, 2 * dim :], reset_state, self.recurrent[2 * dim :].T, out=candidate))
-        return torch.lerp(state, candidate, update)
+        torch.mul(reset, state, out=self.reset_states[t])
+        tanh_(candidate.addmm_(self.reset_states[t], self.recurrent[2 * dim :].T))
+        torch.lerp(state, candidate, update, out=out)
 
 
 class LinkGradients:
     """The backward loop of a link, from the last step to the first.
+
+    With δ, the gradient of h', the gradients of the inputs of a GRU's gates and candidate are
+
+        δ_z = δ ∘ (h̃ - h) ∘ z (1 - z),   δ_h = δ ∘ z ∘ (1 - h̃²),   δ_r = (U_hᵀ δ_h) ∘ h ∘ r (1 - r)
+
+    and that of h is δ ∘ (1 - z) + (U_hᵀ δ_h) ∘ r + U_zᵀ δ_z + U_rᵀ δ_r.
 
     Args:
         grad_weights: the gradient of each reader's attention weights.
@@ -71,38 +84,47 @@ class LinkGradients:
 
     def __init__(self, link: Link, grad_weights: list[Tensor]):
         self.link = link
-        steps, rows, dim = link.states.shape
-        self.given = link.states.new_empty(steps, rows, 3 * dim)  # gradient of W x + b
+        states, candidates = link.states, link.candidates
+        steps, rows, dim = states.shape
+        update, self.reset = link.gates.chunk(2, dim=-1)
+        self.given = states.new_empty(steps, rows, 3, dim)  # gradient of W x + b: δ_z, δ_r, δ_h
+        of_update = torch.ops.aten.sigmoid_backward(candidates - states, update)
+        of_candidate = torch.ops.aten.tanh_backward(update, candidates)
+        self.factors = torch.stack([of_update, of_candidate], dim=2)
+        self.reset_factors = torch.ops.aten.sigmoid_backward(states, self.reset)
+        self.kept = 1 - update
         self.readers = [
-            AdditiveReaderGradients(reader, grad, link.states)
+            AdditiveReaderGradients(reader, grad, states)
             for reader, grad in zip(link.readers, grad_weights, strict=True)
         ]
 
-    def step(self, t: int, grad: Tensor) -> Tensor:
-        """Compute the gradient of the state before step t from the gradient of the step's result."""
-        link, dim = self.link, grad.size(1)
-        state, candidate, given = link.states[t], link.candidates[t], self.given[t]
-        update, reset = link.gates[t].chunk(2, dim=1)
-        grad_candidate = torch.ops.aten.tanh_backward(grad * update, candidate)
-        grad_reset_state = grad_candidate @ link.recurrent[2 * dim :]
-        given[:, 2 * dim :] = grad_candidate
-        given[:, :dim] = torch.ops.aten.sigmoid_backward(grad * (candidate - state), update)
-        given[:, dim : 2 * dim] = torch.ops.aten.sigmoid_backward(grad_reset_state * state, reset)
-        grad_state = torch.addcmul(grad - grad * update, grad_reset_state, reset)
-        grad_state.addmm_(given[:, : 2 * dim], link.recurrent[: 2 * dim])
+    def step(self, t: int, grad: Tensor, other: Tensor | None) -> Tensor:
+        """Compute the gradient of the state before step t from the gradient of the step's result.
+
+        Args:
+            other: a gradient of the same state from elsewhere, which is added.
+        """
+        recurrent, dim, given = self.link.recurrent, grad.size(1), self.given[t]
+        torch.mul(grad[:, None], self.factors[t], out=given[:, ::2])
+        grad_reset_state = given[:, 2] @ recurrent[2 * dim :]
+        torch.mul(grad_reset_state, self.reset_factors[t], out=given[:, 1])
+        grad_state = grad * self.kept[t] if other is None else torch.addcmul(other, grad, self.kept[t])
+        grad_state.addcmul_(grad_reset_state, self.reset[t])
+        grad_state.addmm_(given[:, :2].flatten(1), recurrent[: 2 * dim])
         for reader in self.readers:
-            grad_state += reader.read(t, given)
+            reader.read(t, given.flatten(1), grad_state)
         return grad_state
 
     def of_tensors(self) -> tuple[Tensor, ...]:
         """Return the gradients of the link's `tensors`."""
         link, dim = self.link, self.link.states.size(2)
-        given = self.given.flatten(0, 1)
+        by_step = self.given.flatten(2)
+        given = by_step.flatten(0, 1)
         grad_recurrent = torch.empty_like(link.recurrent)
         torch.mm(given[:, : 2 * dim].T, link.states.flatten(0, 1), out=grad_recurrent[: 2 * dim])
         torch.mm(given[:, 2 * dim :].T, link.reset_states.flatten(0, 1), out=grad_recurrent[2 * dim :])
-        own = (grad_recurrent,) if link.inputs is None else (grad_recurrent, self.given)
-        return own + tuple(grad for reader in self.readers for grad in reader.of_tensors(self.given))
+        own = (grad_recurrent,) if link.inputs is None else (grad_recurrent, by_step)
+        return own + tuple(grad for reader in self.readers for grad in reader.of_tensors(by_step))
 
 
 class _Chain(torch.autograd.Function):
@@ -112,14 +134,15 @@ class _Chain(torch.autograd.Function):
     def forward(ctx, links: list[Link], steps: int, state: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
         ctx.links = links
         ctx.save_for_backward(*tensors)  # lets autograd detect in-place changes; the links hold the tensors
-        results = state.new_empty(steps, *state.shape)
-        for link in links:
-            link.begin(steps, state)
+        buffers = [state.new_empty(steps, *state.shape) for _ in links[1:]]
+        states = state.new_empty(steps + 1, *state.shape)  # before each step, and after the last one
+        states[0] = state
+        for link, before in zip(links, [states[:-1], *buffers], strict=True):
+            link.begin(before)
         for t in range(steps):
-            for link in links:
-                state = link.step(t, state)
-            results[t] = state
-        return results, *(reader.weights() for link in links for reader in link.readers)
+            for link, out in zip(links, [*(before[t] for before in buffers), states[t + 1]], strict=True):
+                link.step(t, out)
+        return states[1:].clone(), *(reader.weights() for link in links for reader in link.readers)
 
     @staticmethod
     @once_differentiable
@@ -127,11 +150,11 @@ class _Chain(torch.autograd.Function):
         _ = ctx.saved_tensors  # raises if a tensor has changed or the graph is freed
         remaining = iter(grad_weights)
         links = [LinkGradients(link, [next(remaining) for _ in link.readers]) for link in ctx.links]
-        grad = torch.zeros_like(grad_results[0])
+        grad = grad_results[-1]
         for t in reversed(range(len(grad_results))):
-            grad = grad + grad_results[t]
-            for link in reversed(links):
-                grad = link.step(t, grad)
+            for link in reversed(links[1:]):
+                grad = link.step(t, grad, None)
+            grad = links[0].step(t, grad, grad_results[t - 1] if t else None)
         return None, None, grad, *(gradient for link in links for gradient in link.of_tensors())
 
 
