@@ -174,7 +174,7 @@ def test_agreement_of_two_directions(tiny_data, left_to_right, reverse):
 def test_other_criteria_and_models(tiny_data, tmp_path):
     train(tiny_data, tmp_path, "abd", "--reverse-context", "reference", "--max-update", "2")  # λ = 1, in effect
     refused = train(tiny_data, tmp_path / "none", "rnnsearch", *BIDIRECTIONAL, check=False)
-    assert "a model with a backward decoder, and this one has none" in refused.stderr.strip().splitlines()[-1]
+    assert "a model with a backward decoder, but this has none" in refused.stderr.strip().splitlines()[-1]
     refused = train(tiny_data, tmp_path / "none", "abd", *BIDIRECTIONAL, "--forward-weight", "1.5", check=False)
     assert "--forward-weight 1.5: λ must be in [0, 1]" in refused.stderr.strip().splitlines()[-1]
 

@@ -202,7 +202,7 @@ class TestGeneration:
     def test_a_history_of_refinement_is_for_other_models(self, tiny_data, checkpoints, family):
         flags = ("--retain-iter-history", "--path", checkpoints[family], *TASK, "--cpu")
         refused = run("fairseq-generate", tiny_data, *flags, check=False)
-        assert refused.returncode and "--retain-iter-history is for models that refine" in refused.stderr
+        assert refused.returncode and "--retain-iter-history only works with models that refine" in refused.stderr
 
 
 @EACH_FAMILY
