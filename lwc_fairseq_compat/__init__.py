@@ -17,7 +17,10 @@ from .hooks import Finder
 
 __all__ = ["UserError", "activate"]
 
-PATCH_FILES = ("stack", "errors", "checkpoints", "data", "generation", "plugins", "processes", "termination")
+PATCH_FILES = (
+    *("stack", "errors", "checkpoints", "data"),
+    *("generation", "plugins", "precision", "processes", "termination"),
+)
 """The order of the patches. If two patches wrap the same function, the later patch calls the earlier one."""
 
 

@@ -1,4 +1,4 @@
-"""Training with several processes, their devices, and their precision."""
+"""Training with several processes, and their devices."""
 
 import functools
 import importlib.util
@@ -7,58 +7,6 @@ import torch
 
 from .errors import UserError
 from .hooks import mends
-
-
-@mends("fairseq.utils", "import_user_module")
-def check_precision_of_every_command(import_user_module):
-    """Refuse half precision without a GPU.
-
-    Why: on a CPU ``--fp16``, ``--bf16`` and ``--amp`` fail deep inside with unrelated messages. Every command calls
-    this function first. Needed: always.
-    """
-
-    @functools.wraps(import_user_module)
-    def import_user_module_after_check(common):
-        check_precision(common)
-        import_user_module(common)
-
-    return import_user_module_after_check
-
-
-def check_precision(common):
-    """Check that half precision is requested only if there is a GPU.
-
-    Args:
-        common: fairseq's group of common options, or a part of it.
-
-    Raises:
-        UserError: half precision is requested with ``--cpu`` or without a CUDA device.
-    """
-    options = ("memory_efficient_fp16", "fp16", "memory_efficient_bf16", "bf16", "amp")  # each implies the next
-    chosen = [name for name in options if getattr(common, name, False)]
-    if chosen and (getattr(common, "cpu", False) or not torch.cuda.is_available()):
-        why = "--cpu is given" if getattr(common, "cpu", False) else "no CUDA device was found"
-        flag = "--" + chosen[0].replace("_", "-")
-        raise UserError(f"{flag} needs a CUDA device, but {why}: leave out {flag} to compute in 32 bits")
-
-
-@mends("fairseq.distributed.utils", "call_main")
-def run_bf16_on_gpus(call_main):
-    """Run ``--bf16`` on a GPU.
-
-    Why: ``fairseq/options.py`` sets ``tpu`` together with ``bf16``, so the commands ask for ``torch_xla`` even where
-    there is a GPU. ``--bf16 --tpu`` still means a TPU where ``torch_xla`` is installed.
-    Needed: always. Read, and tried without a GPU only.
-    """
-
-    @functools.wraps(call_main)
-    def call_main_without_tpu(cfg, main, **kwargs):
-        check_precision(cfg.common)
-        if cfg.common.bf16 and importlib.util.find_spec("torch_xla") is None:
-            cfg.common.tpu = cfg.distributed_training.tpu = False
-        call_main(cfg, main, **kwargs)
-
-    return call_main_without_tpu
 
 
 @mends("fairseq.distributed.utils", "call_main")

@@ -20,6 +20,11 @@ SAME_REQUEST_S = 1.0
 process that started the others also passes its own signal on."""
 
 
+UPDATES_BETWEEN_QUESTIONS = 8
+"""Several processes ask each other after this many updates whether one of them received SIGTERM, because each question
+waits for all GPUs."""
+
+
 class Termination:
     """Records that this process received SIGTERM. A second request ends the process immediately."""
 
@@ -40,11 +45,17 @@ class Termination:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
 
-    def is_requested(self):
-        """Return whether any process of the job received SIGTERM. All processes call this after the same update."""
+    def is_requested(self, updates):
+        """Return whether any process of the job received SIGTERM.
+
+        Args:
+            updates: the number of updates so far. All processes call this after the same update.
+        """
         requested = self.requested_at is not None
         if not torch.distributed.is_initialized():
             return requested
+        if updates % UPDATES_BETWEEN_QUESTIONS:
+            return False
         device = "cuda" if torch.distributed.get_backend() == "nccl" else "cpu"
         anywhere = torch.tensor(int(requested), device=device)
         torch.distributed.all_reduce(anywhere, op=torch.distributed.ReduceOp.MAX)
@@ -74,8 +85,8 @@ def listen_when_training_begins(get_train_iterator):
 def save_when_terminated(train_step):
     """Save after the current update and exit with status 143, which scripts treat as a failure.
 
-    If fairseq is about to validate and save after this update anyway, training ends one update later, so that resuming
-    is exact. Several processes agree on the update after which all of them stop.
+    If fairseq is about to validate and save after this update anyway, training ends at the next occasion, so that
+    resuming is exact. Several processes agree, every few updates, on whether all of them stop.
     Why: fairseq dies at the signal, and loses what it has learned since the last checkpoint. Needed: always.
     """
     from fairseq import checkpoint_utils
@@ -85,7 +96,7 @@ def save_when_terminated(train_step):
     @functools.wraps(train_step)
     def train_step_and_end(self, *args, **kwargs):
         logging_output = train_step(self, *args, **kwargs)
-        if termination.is_requested() and not fairseq_saves_now(self):
+        if termination.is_requested(self.get_num_updates()) and not fairseq_saves_now(self):
             checkpoint_utils.save_checkpoint(self.cfg.checkpoint, self, self._train_iterator, None)
             if torch.distributed.is_initialized():
                 torch.distributed.barrier()  # the launcher terminates all processes as soon as one exits

@@ -134,9 +134,6 @@ def of_commands() -> Finding:
 
 
 def of_cuda() -> list[Finding]:
-    from ..modules.mixed_attention import flash_kernel
-
-    flash = "flash kernel for packed batches, used in half precision" if flash_kernel() else "without a flash kernel"
     has_driver = shutil.which("nvidia-smi") is not None
     if torch.version.cuda is None:
         mend = f"{PIP} --force-reinstall torch" if has_driver and torch.version.hip is None else None
@@ -144,12 +141,24 @@ def of_cuda() -> list[Finding]:
     if not torch.cuda.is_available():
         mend = "nvidia-smi  # its CUDA version must not be older than PyTorch's" if has_driver else None
         return [Finding("CUDA", f"{torch.version.cuda}, no device was found", mend)]
-    return [Finding("CUDA", f"{torch.version.cuda}, {flash}"), *map(of_device, range(torch.cuda.device_count()))]
+    return [Finding("CUDA", torch.version.cuda), *map(of_device, range(torch.cuda.device_count()))]
+
+
+def flash_attention_of(capability: tuple[int, int]) -> str:
+    """Say whether packed batches use flash attention in half precision on a GPU of this compute capability."""
+    from ..modules.mixed_attention import flash_kernel, flash_runs_on
+
+    if not flash_runs_on(capability):
+        return "no flash attention, which needs capability 8.0"
+    return "flash attention in half precision" if flash_kernel() else "no flash attention, which needs PyTorch 2.11"
 
 
 def of_device(number: int) -> Finding:
     about = torch.cuda.get_device_properties(number)
-    value = f"{about.name}, {about.total_memory / 2**30:.0f} GiB, compute capability {about.major}.{about.minor}"
+    value = (
+        f"{about.name}, {about.total_memory / 2**30:.0f} GiB, compute capability {about.major}.{about.minor}, "
+        f"{flash_attention_of((about.major, about.minor))}"
+    )
     try:
         torch.ones(8, 8, device=f"cuda:{number}").mm(torch.ones(8, 8, device=f"cuda:{number}")).sum().item()
     except RuntimeError as error:

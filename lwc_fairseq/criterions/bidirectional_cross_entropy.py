@@ -12,6 +12,7 @@ from lwc_fairseq_compat import UserError
 
 from ..data.reverse import reverse_targets
 from ..models.interface import BidirectionalModel, unwrap
+from ..modules.output_features import target_slots
 from .chunked_cross_entropy import ChunkedCrossEntropyConfig, ChunkedCrossEntropyCriterion
 
 
@@ -56,9 +57,11 @@ class BidirectionalCrossEntropy(ChunkedCrossEntropyCriterion):
                 "--criterion bidirectional_cross_entropy needs a model with a backward decoder, but this has none: "
                 "train --arch abd, or use --criterion cross_entropy"
             )
-        forward, backward = model(**sample["net_input"], backward=True, features_only=True)
-        forward_loss, forward_nll = self.term(forward, sample["target"])
-        backward_loss, backward_nll = self.term(backward, reverse_targets(sample["target"], self.padding_idx))
+        target = sample["target"]
+        slots = target_slots(target, self.padding_idx, sample["ntokens"])
+        forward, backward = model(**sample["net_input"], backward=True, target_slots=slots)
+        forward_loss, forward_nll = self.term(forward, target, slots)
+        backward_loss, backward_nll = self.term(backward, reverse_targets(target, self.padding_idx), slots)
         # A term of weight 0 stays in the sum, because distributed training needs a gradient for every parameter.
         loss = self.cfg.forward_weight * forward_loss + (1 - self.cfg.forward_weight) * backward_loss
         return self.with_log(sample, loss, nll_loss=forward_nll, backward_nll_loss=backward_nll)

@@ -12,7 +12,7 @@ from lwc_fairseq_compat import UserError
 
 from ..models.interface import output_features
 from ..modules.chunked_cross_entropy import chunked_cross_entropy
-from ..modules.output_features import OutputFeatures
+from ..modules.output_features import OutputFeatures, target_slots
 
 
 @dataclass
@@ -53,15 +53,14 @@ class ChunkedCrossEntropyCriterion(FairseqCriterion):
         Raises:
             UserError: the model cannot return the input of its output layer.
         """
-        target = sample["target"]
-        features = output_features(model, sample["net_input"], target.ne(self.padding_idx))
-        loss, nll = self.term(features, target)
+        slots = target_slots(sample["target"], self.padding_idx, sample["ntokens"])
+        features = output_features(model, sample["net_input"], slots)
+        loss, nll = self.term(features, sample["target"], slots)
         return self.with_log(sample, loss, nll_loss=nll)
 
-    def term(self, features: OutputFeatures, target: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute the smoothed and the plain negative log-likelihood of padded targets (B, m)."""
-        real = target[target.ne(self.padding_idx)]
-        return chunked_cross_entropy(*features, real, self.cfg.label_smoothing)
+    def term(self, features: OutputFeatures, target: Tensor, slots: Tensor) -> tuple[Tensor, Tensor]:
+        """Compute the smoothed and the plain negative log-likelihood of the tokens of targets (B, m) at `slots`."""
+        return chunked_cross_entropy(*features, target.flatten().index_select(0, slots), self.cfg.label_smoothing)
 
     def with_log(self, sample: dict, loss: Tensor, **others: Tensor) -> tuple[Tensor, int, dict]:
         """Return the loss, its denominator, and the logging output with the loss and `others`."""

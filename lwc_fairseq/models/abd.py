@@ -148,7 +148,7 @@ class ABDModel(ReverseContextModel, BidirectionalModel):
         src_lengths: Tensor,
         prev_output_tokens: Tensor,
         backward: bool = False,
-        features_only: bool = False,
+        target_slots: Tensor | None = None,
     ) -> tuple[Tensor, dict] | OutputFeatures | tuple[OutputFeatures, OutputFeatures]:
         """Teacher forcing.
 
@@ -156,8 +156,8 @@ class ABDModel(ReverseContextModel, BidirectionalModel):
             src_tokens: (B, n), padding on either side.
             prev_output_tokens: (B, m), the start symbol first, padding on the right.
             backward: also run the backward decoder over the reversed target.
-            features_only: return the inputs of the output layer (with `backward`, of both output layers) instead of
-                logits.
+            target_slots: return the inputs of the output layer (with `backward`, of both output layers) at these
+                positions, flat indices into (B, m), instead of logits.
 
         Returns:
             Logits (B, m, V) for the token after each of prev_output_tokens. With `backward`, the dictionary also holds
@@ -168,9 +168,12 @@ class ABDModel(ReverseContextModel, BidirectionalModel):
         reference = reverse_inputs(prev_output_tokens, self.decoder.dictionary.pad())
         reverse, backward_steps = self._run_backward(source, reference, backward)
         steps, _ = self.decoder.run(prev_output_tokens, self.decoder.begin_forward(source, reverse))
-        if features_only:
-            forward = self.decoder.features(steps, prev_output_tokens)
-            return (forward, self.decoder.backward_decoder.features(backward_steps, reference)) if backward else forward
+        if target_slots is not None:
+            forward = self.decoder.features(steps, target_slots)
+            if not backward:
+                return forward
+            # A reversed target has its padding where the target has it.
+            return forward, self.decoder.backward_decoder.features(backward_steps, target_slots)
         logits, extra = self.decoder.decoder_out(steps)
         if backward:
             extra["backward_logits"] = self.decoder.backward_decoder.logits(backward_steps)

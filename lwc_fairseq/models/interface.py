@@ -34,8 +34,9 @@ class DecoderAttention:
 class TranslationModel(FairseqEncoderDecoderModel):
     """The base class of this plugin's models.
 
-    `forward` takes the argument `features_only`. If it is true, `forward` returns :class:`OutputFeatures` instead of
-    logits and extra outputs.
+    `forward` takes the argument `target_slots`, the flat indices into (B, m) of the target tokens that are not padding,
+    sentence by sentence. With them, `forward` returns their :class:`OutputFeatures` instead of logits and extra
+    outputs.
     """
 
     reads_packing = False
@@ -54,7 +55,7 @@ class TranslationModel(FairseqEncoderDecoderModel):
 class BidirectionalModel(TranslationModel):
     """A model with a forward and a backward decoder.
 
-    `forward` takes the argument `backward`. If `backward` and `features_only` are true, `forward` returns two
+    `forward` takes the argument `backward`. With `backward` and `target_slots`, `forward` returns two
     :class:`OutputFeatures`: the first of the forward decoder for the target, the second of the backward decoder for the
     reversed target.
     """
@@ -117,24 +118,24 @@ def recorded_heads(attentions: Iterable[nn.Module]) -> Iterator[list[Tensor]]:
             hook.remove()
 
 
-def output_features(model: nn.Module, net_input: dict[str, Tensor], real: Tensor) -> OutputFeatures:
+def output_features(model: nn.Module, net_input: dict[str, Tensor], target_slots: Tensor) -> OutputFeatures:
     """Return the input and the weights of a model's output layer for a batch.
 
     Args:
         model: a model of this plugin, or a model of fairseq whose decoder takes `features_only` and ends in a linear
             layer. The wrapper of distributed training may surround it.
         net_input: the arguments of the model's `forward`.
-        real: (B, m), True at target positions that are not padding.
+        target_slots: (Σm,), flat indices into (B, m) of the target tokens that are not padding, sentence by sentence.
 
     Raises:
         UserError: the model cannot return the input of its output layer.
     """
     plain = unwrap(model)
     if isinstance(plain, TranslationModel):
-        return model(**net_input, features_only=True)
+        return model(**net_input, target_slots=target_slots)
     layer = linear_output_layer(plain)
     features, _ = model(**net_input, features_only=True)
-    return OutputFeatures(features[real], layer.weight, layer.bias)
+    return OutputFeatures(features.flatten(0, 1).index_select(0, target_slots), layer.weight, layer.bias)
 
 
 def linear_output_layer(model: nn.Module) -> nn.Linear:

@@ -89,7 +89,8 @@ class CoordinatedStack(nn.Module):
         for layer in self.layers:
             qkv = layer.project(x)
             kept.append(pad_keys_and_values(qkv, packing))
-            x = layer.finish(x, attend(qkv))
+            if layer is not self.layers[-1]:  # nothing reads the output of the last layer
+                x = layer.finish(x, attend(qkv))
         return kept
 
     def step(
@@ -243,16 +244,17 @@ class LWCTransformerModel(TranslationModel):
         src_lengths: Tensor,
         prev_output_tokens: Tensor,
         packing: dict | None = None,
-        features_only: bool = False,
+        target_slots: Tensor | None = None,
     ) -> tuple[Tensor, dict] | OutputFeatures:
         """Teacher forcing. Returns logits (B, m, V) for the token after each of prev_output_tokens (B, m).
 
-        `packing` holds the fields of this batch's :class:`Packing`. Without it, this method packs the batch.
+        `packing` holds the fields of this batch's :class:`Packing`. Without it, this method packs the batch. With
+        `target_slots`, it returns the states of all target tokens, which are those of the slots.
         """
         stack = self.encoder.stack
         batch = Packing(**packing) if packing else pack(src_tokens, prev_output_tokens, stack.padding_idx)
         states = stack(batch).index_select(0, batch.target_rows)
-        if features_only:
+        if target_slots is not None:
             return OutputFeatures(states, stack.embedding.tokens.weight, None)
         features = pad_rows(states, batch.target_slots, batch.sentences, batch.target_width)
         return self.decoder.output_layer(features), {"attn": [None], "inner_states": None}

@@ -169,11 +169,15 @@ class NSCModel(ReverseContextModel):
         return self.encoder.search(src_tokens, *RecurrentEncoder.forward(self.encoder, src_tokens).memories)
 
     def forward(
-        self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, features_only: bool = False
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor,
+        prev_output_tokens: Tensor,
+        target_slots: Tensor | None = None,
     ) -> tuple[Tensor, dict] | OutputFeatures:
         """Teacher forcing. Returns logits (B, m, V) for the token after each of prev_output_tokens (B, m)."""
         self.pretrained.require()
-        return self.decoder(prev_output_tokens, self.encoder(src_tokens, src_lengths), features_only=features_only)
+        return self.decoder(prev_output_tokens, self.encoder(src_tokens, src_lengths), target_slots=target_slots)
 
 
 @register_model("nsc_rt", dataclass=NSCConfig)

@@ -120,10 +120,14 @@ class AttentionalModel(TranslationModel):
     """A recurrent encoder and a recurrent decoder that attends to it."""
 
     def forward(
-        self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, features_only: bool = False
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor,
+        prev_output_tokens: Tensor,
+        target_slots: Tensor | None = None,
     ) -> tuple[Tensor, dict] | OutputFeatures:
         """Teacher forcing. Returns logits (B, m, V) for the token after each of prev_output_tokens (B, m)."""
-        return self.decoder(prev_output_tokens, self.encoder(src_tokens, src_lengths), features_only=features_only)
+        return self.decoder(prev_output_tokens, self.encoder(src_tokens, src_lengths), target_slots=target_slots)
 
     def attention(self, src_tokens: Tensor, prev_output_tokens: Tensor) -> DecoderAttention:
         """Return the attention weights; those of several heads are averaged."""

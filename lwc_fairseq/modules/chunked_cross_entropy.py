@@ -19,7 +19,10 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 CHUNK = 2**23
-"""Maximum number of logits in memory at a time."""
+"""Maximum number of logits in memory at a time, on a CPU."""
+
+CHUNK_ON_GPU = 2**26
+"""The same on a GPU, which computes few rows at a time inefficiently."""
 
 HALF_RANGE = 2.0**12
 """Bound on the sums in float16 products, which are scaled so that they stay below it."""
@@ -66,7 +69,7 @@ class ChunkedCrossEntropy(torch.autograd.Function):
             torch.zeros_like(x, dtype=sums_dtype) if wants else None
             for x, wants in zip((features, weight, bias), wanted, strict=True)
         ]
-        rows = max(32, CHUNK // types)
+        rows = max(32, (CHUNK_ON_GPU if features.is_cuda else CHUNK) // types)
         for start in range(0, len(features), rows):
             part = slice(start, start + rows)
             own, y = features[part], target[part, None]

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 
@@ -11,6 +12,16 @@ class OutputFeatures(NamedTuple):
     A criterion that computes logits in chunks requests these from a model instead of the logits of all positions.
     """
 
-    features: Tensor  # (Σm, E), one row per target position that is not padding, sentence by sentence
+    features: Tensor  # (Σm, E), one row for each of :func:`target_slots`
     weight: Tensor  # (V, E)
     bias: Tensor | None  # (V,)
+
+
+def target_slots(target: Tensor, padding_idx: int, count: int) -> Tensor:
+    """Return the flat indices of the tokens in padded targets (B, m), sentence by sentence, (Σm,).
+
+    Args:
+        count: Σm, the number of tokens that are not padding. The host knows it, so it need not wait for a GPU to count.
+    """
+    is_padding = target.flatten().eq(padding_idx)
+    return torch.sort(is_padding.to(torch.uint8), stable=True).indices[:count]

@@ -123,13 +123,13 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         alignment = steps.attentions[self.alignment_layer] if steps.attentions else None
         return self.logits(steps), {"attn": [alignment], "attentions": steps.attentions, "inner_states": None}
 
-    def features(self, steps: Steps, tokens: Tensor) -> OutputFeatures:
-        """Return t after dropout, for those of the input tokens (R, m) that are not padding, with O and c.
+    def features(self, steps: Steps, target_slots: Tensor) -> OutputFeatures:
+        """Return t after dropout at some positions, flat indices into (R, m), with O and c.
 
         The weights are returned as views, because distributed training treats a parameter that a model returns directly
         as unused.
         """
-        hidden = self.dropout(self.read_out(steps))[tokens.ne(self.dictionary.pad())]
+        hidden = self.dropout(self.read_out(steps)).flatten(0, 1).index_select(0, target_slots)
         weight, bias = self.output.weight, self.output.bias
         return OutputFeatures(hidden, weight.view_as(weight), bias.view_as(bias))
 
@@ -138,7 +138,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         prev_output_tokens: Tensor,
         encoder_out: SourceMemory,
         incremental_state: dict | None = None,
-        features_only: bool = False,
+        target_slots: Tensor | None = None,
         **unused,
     ) -> tuple[Tensor, dict] | OutputFeatures:
         """Return logits for the tokens that `incremental_state` has not seen; without a state, for all tokens.
@@ -148,7 +148,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
             encoder_out: the encoder's output for S sentences; R is a multiple of S.
             incremental_state: fairseq's incremental state, which stores the :class:`DecodingState` after the first t
                 tokens.
-            features_only: return :meth:`features` instead.
+            target_slots: return :meth:`features` at these positions instead.
 
         Returns:
             Logits (R, m, V), and a dictionary: "attentions" are the weights of every attention, (R, m, n) each, and
@@ -159,7 +159,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         new_tokens = prev_output_tokens[:, state.length :]
         steps, state = self.run(new_tokens, state)
         set_incremental_state(self, incremental_state, "decoding", state)
-        return self.features(steps, new_tokens) if features_only else self.decoder_out(steps)
+        return self.decoder_out(steps) if target_slots is None else self.features(steps, target_slots)
 
     def reorder_incremental_state(self, incremental_state: dict, new_order: Tensor) -> None:
         state = get_incremental_state(self, incremental_state, "decoding")

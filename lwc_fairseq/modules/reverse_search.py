@@ -3,6 +3,7 @@
 Letters: S sentences, T steps, d width of states.
 """
 
+from itertools import count
 from typing import NamedTuple
 
 import torch
@@ -13,6 +14,10 @@ from torch.nn.utils.rnn import pad_sequence
 
 from .recurrent_decoder import RecurrentDecoder
 from .source_memory import DecodingState
+
+STEPS_BETWEEN_CHECKS = 8
+"""On a GPU, the greedy search checks only after this many steps whether all sentences have ended, because each check
+waits for the GPU."""
 
 
 class ReverseTranslation(NamedTuple):
@@ -44,7 +49,8 @@ def search_greedily(decoder: RecurrentDecoder, state: DecodingState, limits: Ten
     token = limits.new_full((len(limits), 1), eos)
     ended = torch.zeros_like(limits, dtype=torch.bool)
     tokens, states, masks = [token], [], []
-    for step in range(1, int(limits.max()) + 1):
+    between_checks = STEPS_BETWEEN_CHECKS if token.is_cuda else 1
+    for step in count(1):
         known, state = decoder.run(token, state)
         logits = decoder.output(decoder.read_out(known))[:, -1]
         logits[:, pad] = -torch.inf
@@ -53,12 +59,15 @@ def search_greedily(decoder: RecurrentDecoder, state: DecodingState, limits: Ten
         states.append(known.states)
         masks.append(ended)
         ended = ended | token[:, 0].eq(eos) | limits.le(step)
-        if bool(ended.all()):
+        if step % between_checks == 0 and bool(ended.all()):
             break
     torch.clear_autocast_cache()  # older PyTorch would reuse the weights cast here, which have no graph
-    found, padding_mask = torch.cat(tokens, dim=1), torch.stack(masks, dim=1)
+    found, padding_mask, states = torch.cat(tokens, dim=1), torch.stack(masks, dim=1), torch.cat(states, dim=1)
+    if between_checks > 1:  # leave out the steps after the end of the longest sentence
+        steps = int((~padding_mask).sum(1).max())
+        found, padding_mask, states = found[:, : steps + 1], padding_mask[:, :steps], states[:, :steps]
     inputs = found[:, :-1].masked_fill(padding_mask, pad)
-    return ReverseTranslation(inputs, found[:, 1:], torch.cat(states, dim=1), padding_mask)
+    return ReverseTranslation(inputs, found[:, 1:], states, padding_mask)
 
 
 @torch.no_grad()

@@ -46,3 +46,19 @@ def test_betas():
     for wrong in ("0.9", "(0.9, 1.0)", "0.9 0.98", "(0.9, 'x')", "()"):
         with pytest.raises(ValueError, match="give two numbers in"):
             parse_betas(wrong)
+
+
+@pytest.mark.parametrize("max_norm", [0.0, 0.5, 100.0])
+@pytest.mark.parametrize("factor", [0.25, torch.tensor(0.25)], ids=["number", "tensor"])
+def test_gradients_are_scaled_and_clipped_as_by_fairseq(max_norm, factor):
+    """Also if a parameter has no gradient."""
+    found = []
+    for kind in (FusedAdam, FairseqAdam):
+        _, optimizer = updated(kind, FusedAdamConfig if kind is FusedAdam else FairseqAdamConfig, 1)
+        weights = list(optimizer.params)
+        draw = torch.Generator().manual_seed(3)
+        weights[0].grad = torch.randn(weights[0].shape, generator=draw)
+        weights[1].grad = None
+        optimizer.multiply_grads(factor)
+        found.append((optimizer.clip_grad_norm(max_norm), weights[0].grad))
+    torch.testing.assert_close(*found)
