@@ -6,8 +6,8 @@ sets `model` to the folder of ROW's first run in the table's folder OUT, `train_
 files with its commands, `generated` to its translations, and `translated` to all rows of OUT that have translations.
 """
 
+import argparse
 import shlex
-import sys
 from pathlib import Path
 
 from lwc_fairseq.experiments.layout import RunFolder, TableFolder
@@ -26,8 +26,16 @@ def assignments(run: RunFolder, translated: list[str]) -> list[str]:
     ]
 
 
-if __name__ == "__main__":
-    out, row = sys.argv[1:]
-    table = TableFolder(Path(out))
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path, help="the table's folder")
+    parser.add_argument("row", help="the name of a row")
+    args = parser.parse_args()
+    table = TableFolder(args.out)
     rows = sorted(folder.name for folder in table.path.iterdir()) if table.path.is_dir() else []
-    print(*assignments(table.run(row, 1), [name for name in rows if table.run(name, 1).generated.exists()]), sep="\n")
+    translated = [name for name in rows if table.run(name, 1).generated.exists()]
+    print(*assignments(table.run(args.row, 1), translated), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
