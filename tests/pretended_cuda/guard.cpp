@@ -1,0 +1,46 @@
+// Two things that a CPU build of PyTorch lacks and that operations on tensors with a CUDA device ask for: the guard, which
+// says which device is the current one, and the hooks, which say that there is a device. Nothing here computes.
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+
+namespace {
+
+const c10::Device only_device(c10::DeviceType::CUDA, 0);
+const c10::Stream only_stream(c10::Stream::DEFAULT, only_device);
+
+struct OneDeviceGuard : c10::impl::NoOpDeviceGuardImpl<c10::DeviceType::CUDA> {
+  c10::Device getDevice() const override { return only_device; }
+  c10::Device exchangeDevice(c10::Device) const override { return only_device; }
+  c10::Stream getStream(c10::Device) const noexcept override { return only_stream; }
+  c10::Stream getDefaultStream(c10::Device) const override { return only_stream; }
+  c10::Stream getNewStream(c10::Device, int) const override { return only_stream; }
+  c10::Stream exchangeStream(c10::Stream) const noexcept override { return only_stream; }
+  void synchronizeDevice(const c10::DeviceIndex) const override {}
+};
+
+const c10::impl::DeviceGuardImplRegistrar guard(c10::DeviceType::CUDA, new OneDeviceGuard());
+
+} // namespace
+
+namespace at {
+
+struct OneDeviceHooks : CUDAHooksInterface {
+  explicit OneDeviceHooks(CUDAHooksArgs) {}
+  void init() const override {}
+  bool hasCUDA() const override { return true; }
+  bool hasCUDART() const override { return true; }
+  bool isBuilt() const override { return true; }
+  bool isAvailable() const override { return true; }
+  bool hasPrimaryContext(DeviceIndex) const override { return true; }
+  int getNumGPUs() const override { return 1; }
+  DeviceIndex deviceCount() const override { return 1; }
+  DeviceIndex current_device() const override { return 0; }
+  DeviceIndex getCurrentDevice() const override { return 0; }
+  DeviceIndex exchangeDevice(DeviceIndex) const override { return 0; }
+  DeviceIndex maybeExchangeDevice(DeviceIndex) const override { return 0; }
+  void deviceSynchronize(DeviceIndex) const override {}
+};
+
+C10_REGISTER_TYPED_CLASS(CUDAHooksRegistry, "CUDAHooks", OneDeviceHooks);
+
+} // namespace at

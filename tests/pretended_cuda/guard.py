@@ -1,0 +1,50 @@
+"""The library of ``guard.cpp``: compiled once for each release of PyTorch, and loaded before ``import torch``."""
+
+import ctypes
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+SOURCE = Path(__file__).with_name("guard.cpp")
+
+
+def load_guard() -> None:
+    """Load the library, after compiling it if there is none.
+
+    PyTorch looks for its CUDA hooks only once, so this must come before ``import torch``.
+
+    Raises:
+        RuntimeError: torch is already imported.
+        subprocess.CalledProcessError: the C++ compiler failed.
+    """
+    if "torch" in sys.modules:
+        raise RuntimeError("the guard of the pretended CUDA device must be loaded before torch is imported")
+    library = library_path()
+    if not library.exists():
+        compile_guard(library)
+    ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
+
+
+def library_path() -> Path:
+    """Where the library for the installed PyTorch is: a file in the user's cache."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    source = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:12]
+    return cache / "lwc_fairseq" / f"pretended-cuda-{version('torch')}-{source}.so"
+
+
+def compile_guard(library: Path) -> None:
+    """Compile into a file of its own and rename it, so that processes may compile at the same time."""
+    (torch,) = find_spec("torch").submodule_search_locations  # does not import torch
+    library.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=library.parent) as folder:
+        built = Path(folder) / library.name
+        compiler = os.environ.get("CXX", "c++")
+        flags = ("-shared", "-fPIC", "-O1", "-std=c++20", f"-I{torch}/include")
+        links = (f"-L{torch}/lib", f"-Wl,-rpath,{torch}/lib", "-lc10", "-ltorch_cpu")
+        subprocess.run([compiler, *flags, str(SOURCE), "-o", str(built), *links], check=True)
+        os.replace(built, library)

@@ -1,0 +1,104 @@
+"""What is measured: each model in each precision, in training and in generation."""
+
+from dataclasses import dataclass
+
+CHUNKED = ("--criterion", "chunked_cross_entropy", "--label-smoothing", "0.1")
+BOTH_DIRECTIONS = ("--criterion", "bidirectional_cross_entropy", "--label-smoothing", "0.1")
+SMOOTHED = ("--criterion", "label_smoothed_cross_entropy", "--label-smoothing", "0.1")
+
+LWC = ("--arch", "lwc_transformer_small", "--layers", "2", "--embed-dim", "32", "--ffn-embed-dim", "32")
+LWC += ("--attention-heads", "4", *CHUNKED)
+RECURRENT = ("--embed-dim", "12", "--hidden-dim", "16", "--init-std", "0.3")
+DEEP = (*RECURRENT, "--attention-layers", "2", *CHUNKED)
+FLAT = (*RECURRENT, *CHUNKED)
+TRANSFORMER = ("--encoder-layers", "2", "--decoder-layers", "2", *SMOOTHED)
+for side in ("encoder", "decoder"):
+    TRANSFORMER += (f"--{side}-embed-dim", "16", f"--{side}-ffn-embed-dim", "16", f"--{side}-attention-heads", "2")
+
+MODELS: dict[str, tuple[str, ...]] = {
+    "lwc": LWC,
+    "lwc, stock criterion": (*LWC, *SMOOTHED),
+    "lwc --unshared-weights": (*LWC, "--unshared-weights"),
+    "lwc --separate-attention": (*LWC, "--separate-attention"),
+    "lwc --no-side-embedding": (*LWC, "--no-side-embedding"),
+    "lwc --no-position-embedding": (*LWC, "--no-position-embedding"),
+    "lwc --normalize-after": (*LWC, "--normalize-after"),
+    "lwc --attention-dropout": (*LWC, "--attention-dropout", "0.1"),
+    "lwc --checkpoint-activations": (*LWC, "--checkpoint-activations"),
+    "lwc, heads of 12": (*LWC, "--embed-dim", "48"),
+    "deepatt": ("--arch", "deepatt", *DEEP),
+    "udeepatt": ("--arch", "udeepatt", *DEEP),
+    "vdeepatt": ("--arch", "vdeepatt", *DEEP),
+    "wideatt": ("--arch", "wideatt", *DEEP),
+    "deepnmt": ("--arch", "deepnmt", *DEEP),
+    "rnnsearch": ("--arch", "rnnsearch", *FLAT),
+    "mheadnmt": ("--arch", "mheadnmt", *FLAT),
+    "abd": ("--arch", "abd", *RECURRENT, *BOTH_DIRECTIONS),
+    "abd --reverse-context reference": (
+        *("--arch", "abd", *RECURRENT, *BOTH_DIRECTIONS),
+        *("--reverse-context", "reference"),
+    ),
+    "nsc_rt": ("--arch", "nsc_rt", *FLAT),
+    "nsc_hs": ("--arch", "nsc_hs", *FLAT),
+    "transformer_small": ("--arch", "transformer_small", *TRANSFORMER),
+    "transformer_context_gate": ("--arch", "transformer_context_gate", *TRANSFORMER),
+}
+"""The flags of each model, with tiny widths."""
+
+PRECISIONS = {"fp32": (), "fp16": ("--fp16",), "bf16": ("--bf16",), "amp": ("--amp",)}
+DTYPES = ("fp32", "fp16", "bf16")  # the precisions of generation
+SEARCHES = {"own": (), "stock": ("--stock-search",), "alignment": ()}
+CAPABILITIES = ("7.0", "7.5", "8.0")  # and 9.0, which all other rows have
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement.
+
+    Attributes:
+        search: a key of `SEARCHES`; None for training, which includes the validation of a batch.
+    """
+
+    model: str
+    precision: str
+    search: str | None = None
+    capability: str = "9.0"
+
+    @property
+    def name(self) -> str:
+        phase = "train" if self.search is None else f"generate with {self.search} search"
+        return f"{self.model}: {phase}, {self.precision}, capability {self.capability}"
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Options of fairseq-train."""
+        more = PRECISIONS[self.precision] if self.search is None else SEARCHES[self.search]
+        return (*MODELS[self.model], *more)
+
+
+def short_rows() -> list[Row]:
+    """Each model in training with all precisions, and in generation with each search in one precision.
+
+    The recurrent models that search while they train take much longer than the others: they have two rows.
+    """
+    rows = []
+    for model in MODELS:
+        if model.startswith("nsc"):
+            rows += [Row(model, "fp16"), Row(model, "fp16", "own")]
+            continue
+        rows += [Row(model, precision) for precision in PRECISIONS]
+        rows += [Row(model, "fp32", "own"), Row(model, "fp16", "stock"), Row(model, "bf16", "alignment")]
+    for capability in CAPABILITIES:
+        rows += [Row("lwc", precision, capability=capability) for precision in PRECISIONS]
+        rows += [Row("lwc", "fp16", "own", capability)]
+    return rows
+
+
+def all_rows() -> list[Row]:
+    """Every combination, on every capability."""
+    rows = []
+    for capability in (*CAPABILITIES, "9.0"):
+        for model in MODELS:
+            rows += [Row(model, precision, None, capability) for precision in PRECISIONS]
+            rows += [Row(model, precision, search, capability) for precision in DTYPES for search in SEARCHES]
+    return rows
