@@ -57,7 +57,12 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--memory", action="store_true", help="also measure the peak memory of training")
     # The number of the system that a process of its own measures the memory of.
     parser.add_argument("--memory-of", type=int, help=argparse.SUPPRESS)
-    return parser.parse_args()
+    args = parser.parse_args()
+    if args.precision == "bf16" and args.phase == "generate":
+        parser.error("--precision bf16 is for --phase train: fairseq-generate has no bf16")
+    if args.precision == "fp16" and args.device == "cpu":
+        parser.error("--precision fp16 is for --device cuda: fairseq has no fp16 on a CPU")
+    return args
 
 
 def chosen(args: argparse.Namespace) -> Family:
@@ -121,7 +126,7 @@ def generate_systems(args: argparse.Namespace, family: Family, data: Path) -> li
         made.append(generation.Generation(system, system.generate, data, checkpoint, args.device, flags))
         if not made[1:]:
             plain = generation.Generation(system, system.plain_generate, data, checkpoint, args.device, flags)
-            generation.check_equal(made[0], plain)
+            generation.check_equal(made[0], plain, args.precision)
     return made
 
 

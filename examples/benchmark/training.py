@@ -23,7 +23,9 @@ def configure(system: System, criterion: tuple[str, ...], data: Path, device: st
     flags += OPTIMIZER
     flags += ["--max-tokens", "100000"]  # without effect: the batches are given
     flags += ["--cpu"] if device == "cpu" else PRECISION_FLAGS.get(precision, [])
-    return convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), flags))
+    cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), flags))
+    cfg.common.tpu = cfg.distributed_training.tpu = False  # --bf16 sets both; lwc_fairseq_compat undoes it in commands
+    return cfg
 
 
 ROUNDING = {"bf16": 5e-2, "fp16": 1e-2}
@@ -50,9 +52,10 @@ class Training:
         self.system, self.device = system, device
         cfg = configure(system, criterion, data, device, precision)
         self.task = setup_task(cfg.task)
-        self.task.load_dataset("train")
         set_torch_seed(1)
+        # As in fairseq-train, the model comes before the data: its class decides whether batches contain a packing.
         model = self.task.build_model(cfg.model)
+        self.task.load_dataset("train")
         self.parameters = sum(parameter.numel() for parameter in model.parameters())
         self.trainer = Trainer(cfg, self.task, model, self.task.build_criterion(cfg.criterion))
         self.trainer.lr_step_begin_epoch(1)

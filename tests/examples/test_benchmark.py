@@ -65,6 +65,60 @@ def test_what_differs_gets_no_ratio(tmp_path):
     assert not (tmp_path / "out").exists() and "÷" not in refused.stdout
 
 
+def in_benchmark(script, *arguments):
+    """Run a script that imports the modules of the benchmark."""
+    return run("python", "-c", script, *arguments, PYTHONPATH=BENCHMARK.parent)
+
+
+def test_bf16_asks_for_no_tpu(tiny_data):
+    """fairseq's parser sets `tpu` together with `bf16`, which would need torch_xla."""
+    script = (
+        "import sys; from systems import FAMILIES; from training import configure; system = FAMILIES['lwc'].ours;"
+        "cfg = configure(system, system.criterion, sys.argv[1], 'cuda', 'bf16');"
+        "assert cfg.common.bf16 and not cfg.common.tpu and not cfg.distributed_training.tpu"
+    )
+    in_benchmark(script, tiny_data)
+
+
+def test_lwc_trains_on_ready_made_packing(tiny_data):
+    """As in fairseq-train, the collater packs, not the model."""
+    script = (
+        "import sys; from dataclasses import replace; from pathlib import Path; from systems import FAMILIES;"
+        "from training import Training; system = FAMILIES['lwc'].ours;"
+        "small = replace(system, model=(*system.model, *sys.argv[2].split()));"
+        "made = Training(small, small.criterion, Path(sys.argv[1]), 'cpu', 'fp32', [[0, 1, 2]]);"
+        "assert made.samples[0]['net_input']['packing'] is not None"
+    )
+    in_benchmark(script, tiny_data, TINY["lwc"][0])
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--phase", "generate", "--precision", "bf16"), "--precision bf16 is for --phase train"),
+        (("--phase", "train", "--precision", "fp16", "--device", "cpu"), "--precision fp16 is for --device cuda"),
+    ],
+)
+def test_a_precision_that_would_not_be_measured_is_refused(flags, message):
+    refused = run("python", BENCHMARK, "--family", "lwc", *flags, check=False)
+    assert refused.returncode == 2 and message in refused.stderr.splitlines()[-1]
+
+
+def test_which_translations_count_as_equal():
+    """Rounding may choose between translations of equal score and, in half precision, change every beam."""
+    script = """if 1:
+        from generation import difference
+        expected = {0: (-1.0, "a"), 1: (-2.0, "b")}
+        def of(score, text, precision="fp32"):
+            return difference({0: (-1.0, "a"), 1: (score, text)}, expected, precision)
+        assert of(-2.00005, "b") is None and of(-2.000005, "c") is None
+        assert of(-2.001, "b") == of(-2.00005, "c") == "sentence 1 differs from that of fairseq's search"
+        assert of(-2.01, "c", "fp16") is None and "mean score is -1.5500" in of(-2.1, "b", "fp16")
+        assert "1 translations, fairseq's search 2" in difference({0: (-1.0, "a")}, expected, "fp16")
+    """
+    in_benchmark(script)
+
+
 @LONG
 def test_scaling(tmp_path):
     ours, peer = TINY["lwc"]

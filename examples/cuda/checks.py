@@ -1,0 +1,47 @@
+"""The steps that check the installation: `lwc-fairseq doctor` and the tests that need CUDA."""
+
+import re
+
+from machine import ROOT, Machine, last_line
+from outcome import Found, Row, StepFailed
+
+NEEDS_CUDA = re.compile(r"cuda\.is_available\(\)")
+SELECTION = "cuda or flash_path"
+"""Which tests of those files run on a GPU, as an expression of pytest -k."""
+
+
+def doctor(machine: Machine) -> Found:
+    output = machine.out / "doctor.txt"
+    failure = None
+    try:
+        machine.run(["lwc-fairseq", "doctor"], machine.out / "doctor.log", output)
+    except StepFailed:
+        if not output.exists() or " found" not in output.read_text(encoding="utf-8"):
+            raise
+        failure = f"it found problems: {output} has a command for each"
+    return Found(findings(output.read_text(encoding="utf-8")), failure)
+
+
+def findings(printed: str) -> list[Row]:
+    """The lines of the doctor's first paragraph."""
+    lines = printed.partition("\n\n")[0].splitlines()
+    return [{"checked": name, "found": value.strip()} for name, _, value in (line.partition("  ") for line in lines)]
+
+
+def tests(machine: Machine) -> Found:
+    """Run the tests that are skipped where there is no GPU."""
+    folder = ROOT / "tests"
+    files = [path for path in sorted(folder.rglob("test_*.py")) if NEEDS_CUDA.search(path.read_text(encoding="utf-8"))]
+    mine = [path for path in files if path.parent.name != "pretended_cuda"]
+    log = machine.out / "tests.log"
+    pytest = ("pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", "-k", SELECTION)
+    row = {"tests": f"those with CUDA in {len(mine)} files"}
+    try:
+        machine.run([*pytest, *mine], log)
+    except StepFailed:
+        broken = re.findall(r"^FAILED (\S+)", log.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
+        if not broken:
+            raise
+        return Found([{**row, "result": last_line(log)}], f"failed: {', '.join(broken)}; the log is {log}")
+    result = last_line(log)
+    return Found([{**row, "result": result}], None if " passed" in result else f"no test ran; the log is {log}")

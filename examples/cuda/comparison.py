@@ -1,0 +1,139 @@
+"""Training and translation in one precision, beside training on the CPU in fp32."""
+
+import json
+import math
+import re
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from machine import USER_DIR, Machine, empty_folder
+from models import ADAM, SGD, make_data, training
+from outcome import Found, Row, StepFailed
+
+UPDATES, TINY_UPDATES = (20, 25), (4, 6)
+"""The last updates of the first training and of the one that resumes it; on the pretended device, the fewer."""
+
+Losses = dict[int, float]
+"""The training loss of each update, in bits a token as fairseq prints it."""
+
+
+@dataclass(frozen=True)
+class Precision:
+    """A precision of fairseq-train.
+
+    Args:
+        tolerance: the largest relative difference of losses from those of the CPU in fp32.
+        score: the largest difference of the mean score of two searches, in bits a token.
+    """
+
+    name: str
+    train: tuple[str, ...]
+    generate: tuple[str, ...]
+    optimizer: tuple[str, ...]
+    tolerance: float
+    score: float
+
+
+FP32, FP16, AMP = (), ("--fp16",), ("--amp",)
+PRECISIONS = {
+    "fp32": Precision("fp32", FP32, FP32, ADAM, 2e-3, 1e-3),
+    "fp16": Precision("fp16", FP16, FP16, ADAM, 1e-2, 2e-2),
+    "bf16": Precision("bf16", ("--bf16",), FP32, ADAM, 3e-2, 1e-3),
+    "amp": Precision("amp", AMP, FP32, ADAM, 1e-2, 1e-3),
+    "amp_sgd": Precision("amp, SGD", AMP, FP32, SGD, 1e-2, 1e-3),
+}
+
+
+def compare(machine: Machine, family: str, precision: Precision) -> Found:
+    """Train, resume and translate, and compare the losses with the CPU's and both searches with each other."""
+    expected = reference(machine, family, precision.optimizer)
+    folder = empty_folder(machine.out / "models" / f"{family}_{precision.name.replace(', ', '_').lower()}")
+    found = train(machine, folder, family, precision)
+    searches = [translate(machine, folder, precision, *flags) for flags in ((), ("--stock-search",))]
+    return judge(family, precision, found, expected, *searches)
+
+
+def updates(machine: Machine) -> tuple[int, int]:
+    return TINY_UPDATES if machine.pretended else UPDATES
+
+
+def reference(machine: Machine, family: str, optimizer: Sequence[str]) -> Losses:
+    """The losses of a training on the CPU in fp32, which runs once."""
+    folder = machine.out / "models" / f"{family}_cpu_{optimizer[1]}"
+    kept = folder / "losses.json"
+    if not kept.exists():
+        print("  the same updates on the CPU", flush=True)
+        empty_folder(folder)
+        _, last = updates(machine)
+        command = training(machine, folder, family, *optimizer, "--max-update", last, "--cpu", "--no-save")
+        machine.run_on_cpu(command, folder / "train.log")
+        kept.write_text(json.dumps(read_losses(folder / "train.log", 1, last)))
+    return {int(update): loss for update, loss in json.loads(kept.read_text()).items()}
+
+
+def train(machine: Machine, folder: Path, family: str, precision: Precision) -> Losses:
+    flags = (*precision.optimizer, *precision.train)
+    found = {}
+    stop, end = updates(machine)
+    for name, first, last in (("train", 1, stop), ("resume", stop + 1, end)):
+        log = folder / f"{name}.log"
+        machine.run(training(machine, folder, family, *flags, "--max-update", last), log)
+        found |= read_losses(log, first, last)
+    return found
+
+
+def read_losses(log: Path, first: int, last: int) -> Losses:
+    """Read the losses from a log of fairseq-train.
+
+    Raises:
+        StepFailed: the log does not have the updates from first to last.
+    """
+    lines = map(json.loads, re.findall(r"train_inner \| (\{.*\})", log.read_text(encoding="utf-8")))
+    found = {int(line["num_updates"]): float(line["loss"]) for line in lines}
+    if sorted(found) != list(range(first, last + 1)):
+        raise StepFailed(f"updates {first} to {last} are expected, not {sorted(found)}; the log is {log}")
+    return found
+
+
+Scores = dict[int, tuple[float, str]]
+"""The score and the text of each translation, by the number of the sentence."""
+
+
+def translate(machine: Machine, folder: Path, precision: Precision, *search: str) -> Scores:
+    output = folder / f"generated{''.join(search)}.txt"
+    command = ["fairseq-generate", make_data(machine), *USER_DIR, "--task", "concat_translation", "--beam", "5"]
+    command += ["--path", folder / "checkpoint_last.pt", "--batch-size", "20", "--max-len-a", "1", "--max-len-b", "10"]
+    command += ["--num-workers", "0", *precision.generate, *search]
+    machine.run(command, output.with_suffix(".log"), output)
+    found = re.findall(r"^H-(\d+)\t(\S+)\t(.*)$", output.read_text(encoding="utf-8"), re.MULTILINE)
+    if not found:
+        raise StepFailed(f"fairseq-generate printed no translation; its output is {output}")
+    return {int(number): (float(score), text) for number, score, text in found}
+
+
+def judge(family: str, precision: Precision, found: Losses, expected: Losses, ours: Scores, stock: Scores) -> Found:
+    """Compare the losses, and the translations of both searches."""
+    difference = max(relative(found[update], expected[update]) for update in expected)
+    means = [statistics.fmean(score for score, _ in one.values()) for one in (ours, stock)]
+    same = sum(ours.get(number, (0.0, None))[1] == text for number, (_, text) in stock.items())
+    row: Row = {"model": family, "precision": precision.name}
+    for name, update in (("first", 1), ("last", max(expected))):
+        row[f"{name} loss, CPU → device"] = f"{expected[update]:.3f} → {found[update]:.3f}"
+    row["largest difference"] = f"{difference:.1e}"
+    row["allowed"] = f"{precision.tolerance:.0e}"
+    row["translations as by fairseq's search"] = f"{same} of {len(stock)}"
+    row["mean scores"] = f"{means[0]:.3f}, {means[1]:.3f}"
+    failure = None
+    if not difference <= precision.tolerance:
+        failure = f"losses differ from the CPU's by up to {difference:.1e}, more than {precision.tolerance:.0e}"
+    elif ours.keys() != stock.keys() or not abs(means[0] - means[1]) <= precision.score:
+        failure = f"the searches differ: mean scores {means[0]:.3f} and, by fairseq's, {means[1]:.3f}"
+    return Found([row], failure)
+
+
+def relative(found: float, expected: float) -> float:
+    """The relative difference; infinite for a NaN, which compares with nothing."""
+    difference = abs(found - expected) / abs(expected)
+    return math.inf if math.isnan(difference) else difference

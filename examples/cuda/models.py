@@ -1,0 +1,80 @@
+"""The models under test, their data, and the flags of their training."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from machine import USER_DIR, Machine
+
+CHUNKED = ("--criterion", "chunked_cross_entropy", "--label-smoothing", "0.1")
+BOTH = ("--criterion", "bidirectional_cross_entropy", "--label-smoothing", "0.1")
+RECURRENT = ("--embed-dim", "128", "--hidden-dim", "256")
+TINY_RECURRENT = ("--embed-dim", "12", "--hidden-dim", "16", "--init-std", "0.3")
+
+
+@dataclass(frozen=True)
+class Model:
+    """The flags of a family's model, and of a tiny one for the pretended device."""
+
+    arch: str
+    sizes: tuple[str, ...]
+    tiny: tuple[str, ...]
+    criterion: tuple[str, ...]
+    peer: tuple[str, ...]  # tiny sizes of the fairseq model that the benchmark measures beside it
+
+    def flags(self, machine: Machine) -> tuple[str, ...]:
+        sizes = self.tiny if machine.pretended else self.sizes
+        return ("--arch", self.arch, *sizes, "--dropout", "0", *self.criterion)
+
+
+TINY_TRANSFORMER = tuple(
+    word
+    for side in ("encoder", "decoder")
+    for name, size in (("layers", "1"), ("embed-dim", "16"), ("ffn-embed-dim", "32"), ("attention-heads", "2"))
+    for word in (f"--{side}-{name}", size)
+)
+TINY_LSTM = (
+    *("--encoder-embed-dim", "12", "--encoder-hidden-size", "16", "--decoder-embed-dim", "12"),
+    *("--decoder-hidden-size", "16", "--decoder-out-embed-dim", "12"),
+)
+MODELS = {
+    "lwc": Model(
+        "lwc_transformer_small",
+        ("--layers", "4"),
+        ("--layers", "2", "--embed-dim", "32", "--ffn-embed-dim", "32", "--attention-heads", "4"),
+        CHUNKED,
+        TINY_TRANSFORMER,
+    ),
+    "deepatt": Model("deepatt", RECURRENT, ("--attention-layers", "2", *TINY_RECURRENT), CHUNKED, TINY_LSTM),
+    "abd": Model("abd", RECURRENT, TINY_RECURRENT, BOTH, TINY_LSTM),
+}
+"""A model of each family. No dropout, because a GPU draws other random numbers than a CPU."""
+
+ADAM = ("--optimizer", "fused_adam", "--lr", "1e-3", "--clip-norm", "5")
+SGD = ("--optimizer", "sgd", "--lr", "0.3", "--clip-norm", "0")
+"""Unlike Adam's, its updates show by how much gradients are scaled."""
+
+
+def make_data(machine: Machine) -> Path:
+    """Make the data once: sentence pairs of the quickstart's demo corpus, word by word."""
+    data, text = machine.out / "data", machine.out / "text"
+    if data.exists():
+        return data
+    sizes = {"train": 200, "valid": 4, "test": 4} if machine.pretended else {"train": 3000, "valid": 40, "test": 40}
+    flags = [word for split, size in sizes.items() for word in (f"--{split}", size)]
+    log, making = machine.out / "data.log", machine.out / "data.making"
+    machine.run_on_cpu([sys.executable, "examples/quickstart/corpus.py", "--out", text, *flags], log)
+    prefixes = [f"--{split}pref={text / split}" for split in sizes]
+    binarise = ("fairseq-preprocess", "-s", "de", "-t", "en", "--joined-dictionary", *prefixes)
+    machine.run_on_cpu([*binarise, "--destdir", making], log)
+    making.rename(data)
+    return data
+
+
+def training(machine: Machine, folder: Path, family: str, *flags: object) -> list[object]:
+    """The command that trains a model in a folder, or resumes it."""
+    tokens = 200 if machine.pretended else 2000
+    command = ["fairseq-train", make_data(machine), *USER_DIR, "--task", "concat_translation"]
+    command += [*MODELS[family].flags(machine), "--max-tokens", tokens, "--seed", "1", "--no-epoch-checkpoints"]
+    command += ["--log-format", "json", "--log-interval", "1", "--num-workers", "0", "--save-dir", folder]
+    return [*command, *flags]

@@ -1,0 +1,73 @@
+"""The page of results, in Markdown and HTML."""
+
+import html
+from collections.abc import Iterator
+
+from machine import Machine
+from outcome import Outcome, Row
+
+from lwc_fairseq.analysis import page
+from lwc_fairseq.environment import hardware, versions
+from lwc_fairseq.files import write_whole
+from lwc_fairseq.markdown import table
+
+TITLE = "lwc_fairseq on CUDA"
+Table = tuple[list[str], list[list[str]]]
+
+
+def write_report(machine: Machine, outcomes: list[Outcome], steps: int, command: str) -> None:
+    """Write report.md and report.html.
+
+    Args:
+        outcomes: what is known so far.
+        steps: how many steps there are.
+        command: the command that made the page.
+    """
+    tables = dict(sections(outcomes))
+    facts = summary(machine, outcomes, steps)
+    lines = [f"# {TITLE}", "", *facts]
+    for title, (header, rows) in tables.items():
+        lines += ["", f"## {title}", "", *table(header, [[cell.replace("|", "\\|") for cell in row] for row in rows])]
+    write_whole(machine.out / "report.md", "\n".join([*lines, "", "```", command, "```", ""]))
+    parts = [f"<p>{html.escape(fact)}</p>" for fact in facts if fact]
+    parts += [f"<h2>{html.escape(title)}</h2>{page.table(*content)}" for title, content in tables.items()]
+    parts.append(f"<pre>{html.escape(command)}</pre>")
+    write_whole(machine.out / "report.html", page.page(TITLE, parts))
+
+
+def summary(machine: Machine, outcomes: list[Outcome], steps: int) -> list[str]:
+    failed = sum(outcome.failure is not None for outcome in outcomes)
+    dates = sorted({outcome.date for outcome in outcomes})
+    about = f"{' to '.join({dates[0]: None, dates[-1]: None})}, {hardware()}, {versions()}."
+    done = f"{len(outcomes) - failed} of {steps} steps succeeded, {failed} failed"
+    todo = steps - len(outcomes)
+    left = f", {todo} {'has' if todo == 1 else 'have'} not run yet." if todo else "."
+    return [*([f"{machine.device}.", ""] if machine.pretended else []), about, "", done + left]
+
+
+def sections(outcomes: list[Outcome]) -> Iterator[tuple[str, Table]]:
+    """Yield the title and the table of each section, failures first. Every line says on which device it ran."""
+    failed = [outcome for outcome in outcomes if outcome.failure]
+    if failed:
+        rows = [{"step": one.step, "failure": one.failure, "device": one.device} for one in failed]
+        yield "Failures", as_table(rows)
+    for title in dict.fromkeys(outcome.section for outcome in outcomes):
+        chosen = [outcome for outcome in outcomes if outcome.section == title and outcome.rows]
+        if chosen:
+            yield title, as_table([{**row, "device": one.device} for one in chosen for row in one.rows])
+    rows = [
+        {
+            "step": one.step,
+            "result": "failed" if one.failure else "succeeded",
+            "seconds": f"{one.seconds:.0f}",
+            "date": one.date,
+            "device": one.device,
+        }
+        for one in outcomes
+    ]
+    yield "Steps", as_table(rows)
+
+
+def as_table(rows: list[Row]) -> Table:
+    header = list(rows[0])
+    return header, [[row[column] for column in header] for row in rows]
