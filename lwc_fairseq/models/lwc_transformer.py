@@ -28,7 +28,7 @@ from ..data.packing import Packing, pack, pad_rows
 from ..modules.borrowed import Borrowed
 from ..modules.coordinated_layer import CoordinatedLayer
 from ..modules.embedding import ConcatEmbedding
-from ..modules.mixed_attention import Attend, StepAttention, attend_packed
+from ..modules.mixed_attention import Attend, StepAttention, attend_packed, step_mask
 from ..modules.output_features import OutputFeatures
 from ..modules.source_cache import SourceCache, pad_keys_and_values
 from ..modules.target_cache import TargetCache
@@ -97,7 +97,8 @@ class CoordinatedStack(nn.Module):
         self, tokens: Tensor, positions: Tensor, source: SourceCache, target: TargetCache
     ) -> tuple[Tensor, list[StepAttention]]:
         """Return the states (R, m, d) of new target tokens (R, m) at positions (R, m), and each layer's attention."""
-        attentions = [self.step_attention(source, target, i) for i in range(len(self.layers))]
+        mask = step_mask(source, target)
+        attentions = [self.step_attention(source, target, mask, i) for i in range(len(self.layers))]
         x = self.embedding(tokens, torch.ones_like(tokens), positions)
         for layer, attend in zip(self.layers, attentions, strict=True):
             x = layer(x, attend)
@@ -192,6 +193,10 @@ class LWCDecoder(FairseqIncrementalDecoder):
         cache = get_incremental_state(self, incremental_state, "target")
         if cache is not None:
             cache.reorder(new_order)
+
+    def reorder_hypotheses(self, incremental_state: dict, new_order: Tensor) -> None:
+        """Reorder as above, where each row continues one of the same sentence. This does not wait for the device."""
+        get_incremental_state(self, incremental_state, "target").reorder_hypotheses(new_order)
 
     def make_generation_fast_(self, need_attn: bool = False, **unused) -> None:
         """fairseq's hook before generation. It turns attention weights off unless they will be printed."""

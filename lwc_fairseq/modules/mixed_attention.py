@@ -179,6 +179,17 @@ class FlashAttention:
         return flash_kernel()(query, key, value, offsets, offsets, length, length, window_size=window)
 
 
+def step_mask(source: SourceCache, target: TargetCache) -> Tensor:
+    """Return M of eq. 3 for the new target tokens of a step, which is the same in all layers.
+
+    Returns:
+        (S, 1, beam · m, N + L), -∞ where a token must not attend, and 0 elsewhere.
+    """
+    padding = source.padding_mask[:, None].expand(-1, target.hidden.size(1), -1)
+    hidden = torch.cat([padding, target.hidden], dim=-1)
+    return torch.zeros_like(hidden, dtype=source.keys[0].dtype).masked_fill_(hidden, -torch.inf)[:, None]
+
+
 class StepAttention:
     """Mixed attention in one layer, from m new target tokens to the source and target tokens in the caches.
 
@@ -188,24 +199,27 @@ class StepAttention:
     Args:
         source: the encoder's output.
         target: the target cache, in which `reserve` has allocated space for the new tokens.
+        mask: the step's :func:`step_mask`.
         layer: the number of the layer, from 0.
     """
 
-    def __init__(self, source: SourceCache, target: TargetCache, layer: int):
-        self.source, self.target, self.layer = source, target, layer
+    def __init__(self, source: SourceCache, target: TargetCache, mask: Tensor, layer: int):
+        self.source, self.target, self.mask, self.layer = source, target, mask, layer
 
     def __call__(self, qkv: Tensor) -> Tensor:
         """Map queries, keys and values (R, m, 3, H, d/H) to contexts (R, m, H, d/H)."""
-        query, new_keys, new_values = qkv.unbind(2)
-        query = self.group_by_sentence(query)
-        source_keys, source_values = self.source.keys[self.layer], self.source.values[self.layer]
-        target_keys, target_values = self.target.extend(self.layer, new_keys, new_values)
+        query = self.group_by_sentence(qkv[:, :, 0])
+        source_keys, source_values = self.cached_source()
+        target_keys, target_values = self.target.extend(self.layer, qkv[:, :, 1:])
+        width = source_keys.size(1)
 
-        source = masked_scores(query, source_keys, self.source.padding_mask[:, None])  # (S, H, beam · m, N)
-        target = masked_scores(query, target_keys, self.target.hidden)  # (S, H, beam · m, L)
-        weights = softmax(torch.cat([source, target], dim=-1))
-        self._source_weights, self._target_weights = weights.split([source.size(-1), target.size(-1)], dim=-1)
-        return self.ungroup(self._source_weights @ source_values + self._target_weights @ target_values)
+        scores = self.for_heads(self.mask)
+        add_scores_(scores[..., :width], query, source_keys)
+        add_scores_(scores[..., width:], query, target_keys.flatten(0, 1))
+        weights = softmax(scores)
+        self._source_weights, self._target_weights = weights[..., :width], weights[..., width:]
+        context = self._source_weights @ source_values
+        return self.ungroup(context.baddbmm_(self._target_weights, target_values.flatten(0, 1)))
 
     @property
     def source_weights(self) -> Tensor:
@@ -218,27 +232,35 @@ class StepAttention:
         by_slot = self.ungroup(self._target_weights).transpose(1, 2).unflatten(-1, (-1, self.target.beam))
         return by_slot.sum(-1)  # a hypothesis sees one slot of each token; the other slots have weight 0
 
+    def cached_source(self) -> tuple[Tensor, Tensor]:
+        """Return this layer's keys and values of the source, (S · H, N, d/H) each."""
+        return self.source.keys[self.layer].flatten(0, 1), self.source.values[self.layer].flatten(0, 1)
+
+    def for_heads(self, mask: Tensor) -> Tensor:
+        """Repeat a mask (S, 1, beam · m, columns) for the heads, (S · H, beam · m, columns)."""
+        return mask.repeat(1, self.source.keys[0].size(1), 1, 1).flatten(0, 1)
+
     def group_by_sentence(self, query: Tensor) -> Tensor:
-        """Rearrange queries (R, m, H, d/H) to (S, H, beam · m, d/H), and divide them by √(d/H)."""
-        query = query.unflatten(0, (-1, self.target.beam)).permute(0, 3, 1, 2, 4).flatten(2, 3)
-        return query * query.size(-1) ** -0.5
+        """Rearrange queries (R, m, H, d/H) to (S · H, beam · m, d/H)."""
+        return query.unflatten(0, (-1, self.target.beam)).permute(0, 3, 1, 2, 4).flatten(2, 3).flatten(0, 1)
 
     def ungroup(self, x: Tensor) -> Tensor:
-        """Rearrange (S, H, beam · m, size) to (R, m, H, size)."""
-        return x.unflatten(2, (self.target.beam, -1)).permute(0, 2, 3, 1, 4).flatten(0, 1)
+        """Rearrange (S · H, beam · m, size) to (R, m, H, size)."""
+        by_head = x.unflatten(0, (len(self.mask), -1)).unflatten(2, (self.target.beam, -1))  # (S, H, beam, m, size)
+        return by_head.permute(0, 2, 3, 1, 4).flatten(0, 1)
 
 
-def masked_scores(query: Tensor, keys: Tensor, hidden: Tensor) -> Tensor:
-    """Compute the scores q · k, which are -∞ where a key is hidden.
+def add_scores_(mask: Tensor, query: Tensor, keys: Tensor) -> None:
+    """Add the scores q · k / √(d/H) to a mask in place.
 
     Args:
-        query: (S, H, rows, d/H), divided by √(d/H).
-        keys: (S, H, columns, d/H).
-        hidden: (S, 1 or rows, columns), True where a query must not attend to a key.
+        mask: (S · H, rows, columns).
+        query: (S · H, rows, d/H).
+        keys: (S · H, columns, d/H).
     """
-    return (query @ keys.transpose(2, 3)).masked_fill(hidden[:, None], -torch.inf)
+    mask.baddbmm_(query, keys.transpose(1, 2), alpha=query.size(-1) ** -0.5)
 
 
 def softmax(scores: Tensor) -> Tensor:
     """Compute the softmax over the last axis, in single precision if the scores have half precision."""
-    return scores.float().softmax(-1).type_as(scores) if scores.dtype.itemsize < 4 else scores.softmax(-1)
+    return scores.softmax(-1, dtype=torch.float).to(scores.dtype) if scores.dtype.itemsize < 4 else scores.softmax(-1)

@@ -166,6 +166,11 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         if state is not None:
             set_incremental_state(self, incremental_state, "decoding", state.reorder(new_order))
 
+    def reorder_hypotheses(self, incremental_state: dict, new_order: Tensor) -> None:
+        """Reorder as above, where each row continues one of the same sentence. This does not wait for the device."""
+        state = get_incremental_state(self, incremental_state, "decoding")
+        set_incremental_state(self, incremental_state, "decoding", state.reorder_hypotheses(new_order))
+
     def make_generation_fast_(self, need_attn: bool = False, **unused) -> None:
         """fairseq's hook before generation. It turns attention weights off unless they will be printed."""
         self.need_attn = bool(need_attn)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ..data.packing import Packing
-from .mixed_attention import PaddedAttention, StepAttention, masked_scores, softmax
+from .mixed_attention import PaddedAttention, StepAttention, add_scores_, softmax
 
 
 class SeparateAttend(Protocol):
@@ -78,16 +78,18 @@ class StepSeparateAttention(StepAttention):
 
     def __call__(self, qkv: Tensor) -> Tensor:
         """Map queries, keys and values (R, m, 3, H, d/H) to contexts (R, m, H, d/H) over the target so far."""
-        query, new_keys, new_values = qkv.unbind(2)
-        keys, values = self.target.extend(self.layer, new_keys, new_values)
-        self._target_weights = softmax(masked_scores(self.group_by_sentence(query), keys, self.target.hidden))
-        return self.ungroup(self._target_weights @ values)
+        keys, values = self.target.extend(self.layer, qkv[:, :, 1:])
+        scores = self.for_heads(self.mask[..., self.source.padding_mask.size(1) :])
+        add_scores_(scores, self.group_by_sentence(qkv[:, :, 0]), keys.flatten(0, 1))
+        self._target_weights = softmax(scores)
+        return self.ungroup(self._target_weights @ values.flatten(0, 1))
 
     def to_source(self, qkv: Tensor, below: Tensor) -> Tensor:
         """Map queries in (R, m, 3, H, d/H) to contexts (R, m, H, d/H) over the cached source. `below` is unused."""
-        query = self.group_by_sentence(qkv[:, :, 0])
-        keys, values = self.source.keys[self.layer], self.source.values[self.layer]
-        self._source_weights = softmax(masked_scores(query, keys, self.source.padding_mask[:, None]))
+        keys, values = self.cached_source()
+        scores = self.for_heads(self.mask[..., : keys.size(1)])
+        add_scores_(scores, self.group_by_sentence(qkv[:, :, 0]), keys)
+        self._source_weights = softmax(scores)
         return self.ungroup(self._source_weights @ values)
 
     def on_target(self, new: Tensor, old: Tensor) -> Tensor:

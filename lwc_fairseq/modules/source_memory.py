@@ -49,6 +49,10 @@ class DecodingState:
         beam = rows // len(self.states)
         return replace(self, states=self.states.repeat_interleave(beam, dim=0), beam=beam)
 
+    def reorder_hypotheses(self, order: Tensor) -> "DecodingState":
+        """Reorder the rows, where each row continues one of the same sentence."""
+        return replace(self, states=self.states.index_select(0, order))
+
     def reorder(self, order: Tensor) -> "DecodingState":
         """Reorder the rows, as :meth:`SourceMemory.reorder` does. Each row keeps its states."""
         states = self.states.index_select(0, order)

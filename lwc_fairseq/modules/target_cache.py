@@ -73,17 +73,16 @@ class TargetCache:
         future = token > token[self.length :, None]  # (m, t + m)
         return (others[:, :, None] | future[:, :, None]).flatten(3).flatten(1, 2)
 
-    def extend(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Write a layer's keys and values of the m new tokens, (R, m, H, d/H) each. Gradients do not flow through the
+    def extend(self, layer: int, new: Tensor) -> tuple[Tensor, Tensor]:
+        """Write a layer's keys and values of the m new tokens, (R, m, 2, H, d/H). Gradients do not flow through the
         cache.
 
         Returns:
             Views of the layer's keys and values in all slots, (S, H, (t + m) · beam, d/H) each.
         """
-        total = self.length + keys.size(1)
-        for kind, new in enumerate((keys, values)):
-            by_slot = new.detach().unflatten(0, (-1, self.beam)).permute(0, 3, 2, 1, 4)  # (S, H, m, beam, d/H)
-            self.memory[layer, kind, :, :, self.length : total] = by_slot
+        total = self.length + new.size(1)
+        by_slot = new.detach().unflatten(0, (-1, self.beam)).permute(3, 0, 4, 2, 1, 5)  # (2, S, H, m, beam, d/H)
+        self.memory[layer, :, :, :, self.length : total] = by_slot
         held = self.memory[layer, :, :, :, :total].flatten(3, 4)
         return held[0], held[1]
 
@@ -96,6 +95,10 @@ class TargetCache:
         own = torch.arange(self.beam, device=self.slots.device)[:, None]
         return torch.cat([self.slots, own.expand(len(self.slots), -1, new)], dim=2)
 
+    def reorder_hypotheses(self, order: Tensor) -> None:
+        """Continue with the rows order[0], order[1], ..., where each row continues one of the same sentence."""
+        self.slots = self.slots.flatten(0, 1).index_select(0, order).unflatten(0, (-1, self.beam))
+
     def reorder(self, order: Tensor) -> None:
         """Continue with the rows order[0], order[1], ...
 
@@ -106,7 +109,7 @@ class TargetCache:
         if beam != self.beam:
             self._regroup(order, beam)
             return
-        self.slots = self.slots.flatten(0, 1)[order].unflatten(0, (-1, beam))
+        self.reorder_hypotheses(order)
         if kept != list(range(self.memory.size(2))):
             index = torch.tensor(kept, dtype=torch.long, device=order.device)
             shape = list(self.memory.shape)

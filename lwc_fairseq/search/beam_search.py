@@ -9,7 +9,7 @@ the logarithm of the softmax's denominator, one number per row.
 Letters: S sentences in the batch, R = S · beam rows, V types, K candidates per row, t target tokens decoded before.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from fairseq.models import FairseqDecoder
@@ -37,6 +37,14 @@ class Open(NamedTuple):
     sentences: list[int]  # S indices of sentences in the original batch
     tokens: Tensor  # (R, t + 1), the start symbol first
     scores: Tensor  # (R, t), sums of log-probabilities up to each token
+
+
+@runtime_checkable
+class ReordersHypotheses(Protocol):
+    """A decoder that need not be told which sentences remain while all do. So it need not wait for the device."""
+
+    def reorder_hypotheses(self, incremental_state: dict, new_order: Tensor) -> None:
+        """Continue with the rows `new_order`, (R,), where each row continues one of the same sentence."""
 
 
 class QuickSequenceGenerator(SequenceGenerator):
@@ -162,9 +170,9 @@ class QuickSearch:
 
         A sentence keeps at most `beam` hypotheses, so finished sentences that are still in the batch get no more.
         """
-        place = is_end[:, : self.beam].nonzero()
-        if not len(place):
+        if step < min(self.options.min_len, self.max_len):
             return
+        place = is_end[:, : self.beam].nonzero()
         i, j = place.unbind(1)
         rows, totals = parents[i, j], scores[i, j]
         tokens = torch.cat([going.tokens[rows, 1:], torch.full_like(rows[:, None], self.options.eos)], dim=1)
@@ -187,19 +195,34 @@ class QuickSearch:
         self, going: Open, kept: list[int], is_end: Tensor, scores: Tensor, types: Tensor, parents: Tensor
     ) -> Open:
         """Continue the sentences `kept` with their `beam` best candidates that are not end symbols."""
-        if len(kept) < len(going.sentences):
+        all_go_on = len(kept) == len(going.sentences)
+        if not all_go_on:
             index = torch.tensor(kept, device=self.device)
             is_end, scores, types, parents = (x[index] for x in (is_end, scores, types, parents))
         order = torch.arange(is_end.size(1), device=self.device) + is_end.size(1) * is_end  # end symbols come last
         chosen = order.topk(self.beam, largest=False).indices
         scores, types, parents = (x.gather(1, chosen).flatten() for x in (scores, types, parents))
-        self.model.reorder_incremental_state(self.states, parents)
-        self.encoder_outs = self.model.reorder_encoder_out(self.encoder_outs, parents)
+        self._reorder(parents, all_go_on and len(parents) == len(going.tokens))
         return Open(
             [going.sentences[i] for i in kept],
             torch.cat([going.tokens[parents], types[:, None]], dim=1),
             torch.cat([going.scores[parents], scores[:, None]], dim=1),
         )
+
+    def _reorder(self, parents: Tensor, within_sentences: bool) -> None:
+        """Reorder the model's caches.
+
+        Args:
+            parents: the row that each new row continues, (R,).
+            within_sentences: whether each new row continues a row of the same sentence, and so the same encoder output.
+        """
+        decoder = self.model.single_model.decoder
+        if within_sentences and isinstance(decoder, ReordersHypotheses):
+            decoder.reorder_hypotheses(self.states[0], parents)
+        else:
+            self.model.reorder_incremental_state(self.states, parents)
+        if not within_sentences:
+            self.encoder_outs = self.model.reorder_encoder_out(self.encoder_outs, parents)
 
 
 def log_sum_exp(x: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ So the penalty affects only the order of the finished hypotheses, and can be app
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import itemgetter
 
 import torch
 from torch import Tensor
@@ -25,15 +26,20 @@ class Ranking:
 
     penalty: Callable[[int], float]
 
-    def rank(self, hypotheses: list[dict[str, Tensor]]) -> list[dict[str, Tensor]]:
-        """Return the hypotheses, best first, with "score" divided by the penalty.
+    def rank(self, found: list[list[dict[str, Tensor]]]) -> list[list[dict[str, Tensor]]]:
+        """Return each sentence's hypotheses, best first, with "score" divided by the penalty.
 
         Args:
-            hypotheses: the hypotheses of one sentence, in fairseq's format; "score" is log P.
+            found: the hypotheses of each sentence of a batch, in fairseq's format; "score" is log P.
         """
-        ranked = [{**one, "score": one["score"] / self.penalty(len(one["tokens"]))} for one in hypotheses]
-        order = torch.stack([one["score"] for one in ranked]).argsort(descending=True, stable=True)
-        return [ranked[i] for i in order.tolist()]
+        penalized = [[self._penalize(one) for one in own] for own in found]
+        # One copy for the whole batch, because each copy waits for the device.
+        scores = iter(torch.stack([one["score"] for own in penalized for one in own]).tolist())
+        by_score = [[(next(scores), one) for one in own] for own in penalized]
+        return [[one for _, one in sorted(own, key=itemgetter(0), reverse=True)] for own in by_score]
+
+    def _penalize(self, hypothesis: dict[str, Tensor]) -> dict[str, Tensor]:
+        return {**hypothesis, "score": hypothesis["score"] / self.penalty(len(hypothesis["tokens"]))}
 
 
 def choose_ranking(alpha: float = 1.0, gnmt: bool = False, unnormalized: bool = False) -> Ranking:
@@ -65,4 +71,4 @@ class RankedGenerator:
 
     def generate(self, models, sample: dict, **options) -> list[list[dict[str, Tensor]]]:
         """Return the hypotheses of each sentence, best first."""
-        return [self.ranking.rank(found) for found in self.generator.generate(models, sample, **options)]
+        return self.ranking.rank(self.generator.generate(models, sample, **options))

@@ -31,13 +31,13 @@ def test_target_cache_is_what_copying_would_make(orders):
     cache, copied = TargetCache(2, 2, 3, heads=2, head_dim=4, like=torch.zeros(())), torch.zeros(6, 0, 2, 4)
     for order in orders:
         rows = len(copied)
-        new = torch.randn(2, 2, rows, 1, 2, 4)  # layer, keys or values, row, one token, head, d/H
+        new = torch.randn(2, rows, 1, 2, 2, 4)  # layer, row, one token, keys or values, head, d/H
         cache.reserve(1)
         for layer in range(2):
-            _, values = cache.extend(layer, *new[layer])
+            _, values = cache.extend(layer, new[layer])
         hidden = cache.hidden
         cache.advance(1)
-        copied = torch.cat([copied, new[1, 1]], dim=1)
+        copied = torch.cat([copied, new[1, :, :, 1]], dim=1)
         assert torch.equal(held(cache, values), copied)
         seen = (~hidden).nonzero()  # sentence, row within it, slot
         assert (

@@ -49,7 +49,7 @@ def test_without_gnmts_penalty_it_is_fairseqs_ranking(model, sample, alpha, unno
     expected = plain_hypotheses(model, sample, len_penalty=alpha, normalize_scores=not unnormalized)
     found = plain_hypotheses(model, sample, normalize_scores=False)
     ranking = choose_ranking(alpha, unnormalized=unnormalized)
-    assert [words_and_scores(ranking.rank(one)) for one in found] == [words_and_scores(one) for one in expected]
+    assert [words_and_scores(one) for one in ranking.rank(found)] == [words_and_scores(one) for one in expected]
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.1, 3.0])
