@@ -139,13 +139,11 @@ class QuickSearch:
         """
         before = going.scores[:, -1] if step else going.scores.new_zeros(len(going.tokens))
         log_p, types = self._best_of_rows(step, going.tokens)
-        each = log_p.size(1)
-        total = (log_p + before[:, None]).view(len(going.sentences), -1)
-        total = torch.where(total.isnan(), -torch.inf, total)
+        each, sentences = log_p.size(1), len(going.sentences)
+        total = (log_p + before[:, None]).nan_to_num_(-torch.inf, torch.inf, -torch.inf).view(sentences, -1)
         scores, index = total.topk(min(2 * self.beam, total.size(1)))
-        first_rows = torch.arange(0, len(log_p), len(log_p) // len(scores), device=self.device)
-        parents = first_rows[:, None] + index // each
-        return scores, types[parents, index % each], parents
+        first_rows = torch.arange(0, len(log_p), len(log_p) // sentences, device=self.device)
+        return scores, types.view(sentences, -1).gather(1, index), first_rows[:, None] + index // each
 
     def _best_of_rows(self, step: int, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """Return the log-probabilities and types (R, K) of the best continuations of each row."""
@@ -159,7 +157,8 @@ class QuickSearch:
         if step == self.max_len:
             return logits[:, options.eos, None] - normalizer, torch.full_like(tokens[:, :1], options.eos)
         logits[:, options.pad] = -torch.inf
-        logits[:, options.unk] -= options.unk_penalty
+        if options.unk_penalty:
+            logits[:, options.unk] -= options.unk_penalty
         if step < options.min_len:
             logits[:, options.eos] = -torch.inf
         best, types = largest(logits, 2 * self.beam)
@@ -170,15 +169,16 @@ class QuickSearch:
 
         A sentence keeps at most `beam` hypotheses, so finished sentences that are still in the batch get no more.
         """
-        if step < min(self.options.min_len, self.max_len):
+        best = is_end[:, : self.beam]
+        ends = [i for i, row in enumerate(best.tolist()) for end in row if end]  # waits for the device, once a step
+        if not ends:
             return
-        place = is_end[:, : self.beam].nonzero()
-        i, j = place.unbind(1)
+        i, j = best.nonzero().unbind(1)
         rows, totals = parents[i, j], scores[i, j]
         tokens = torch.cat([going.tokens[rows, 1:], torch.full_like(rows[:, None], self.options.eos)], dim=1)
         sums = torch.cat([going.scores[rows], totals[:, None]], dim=1)
         each = torch.cat([sums[:, :1], sums.diff(dim=1)], dim=1)
-        for n, own in enumerate(i.tolist()):
+        for n, own in enumerate(ends):
             hypotheses = self.ended[going.sentences[own]]
             if len(hypotheses) < self.beam:
                 hypotheses.append(
@@ -199,7 +199,8 @@ class QuickSearch:
         if not all_go_on:
             index = torch.tensor(kept, device=self.device)
             is_end, scores, types, parents = (x[index] for x in (is_end, scores, types, parents))
-        order = torch.arange(is_end.size(1), device=self.device) + is_end.size(1) * is_end  # end symbols come last
+        places = torch.arange(is_end.size(1), device=self.device)
+        order = torch.add(places, is_end, alpha=len(places))  # end symbols come last
         chosen = order.topk(self.beam, largest=False).indices
         scores, types, parents = (x.gather(1, chosen).flatten() for x in (scores, types, parents))
         self._reorder(parents, all_go_on and len(parents) == len(going.tokens))
@@ -235,10 +236,11 @@ def log_sum_exp(x: Tensor) -> Tensor:
 def largest(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Return the k largest entries of each row of x (R, V), and their columns, as torch.topk does.
 
-    These entries lie in the k groups with the largest maxima. Computing maxima is fast, and leaves few entries to sort.
+    These entries lie in the k groups with the largest maxima. On a CPU, computing these maxima is fast, and leaves few
+    entries to sort.
     """
     groups = x.size(1) // GROUP
-    if groups < 4 * k:
+    if x.is_cuda or groups < 4 * k:
         return x.topk(k)
     whole = x[:, : groups * GROUP].unflatten(1, (groups, GROUP))
     best = whole.amax(2).topk(k).indices  # (R, k)

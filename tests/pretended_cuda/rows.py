@@ -45,7 +45,13 @@ MODELS: dict[str, tuple[str, ...]] = {
 }
 """The flags of each model, with tiny widths."""
 
-PRECISIONS = {"fp32": (), "fp16": ("--fp16",), "bf16": ("--bf16",), "amp": ("--amp",)}
+PRECISIONS = {
+    "fp32": (),
+    "fp16": ("--fp16",),
+    "bf16": ("--bf16",),
+    "amp": ("--amp",),
+    "memory-efficient fp16": ("--memory-efficient-fp16", "--optimizer", "adam"),
+}
 DTYPES = ("fp32", "fp16", "bf16")  # the precisions of generation
 SEARCHES = {"own": (), "stock": ("--stock-search",), "alignment": ()}
 CAPABILITIES = ("7.0", "7.5", "8.0")  # and 9.0, which all other rows have
