@@ -8,7 +8,6 @@ from pathlib import Path
 
 PACKAGES = ("lwc_fairseq", "lwc_fairseq_compat", "fairseq", "fairseq_cli")
 TORCH = ("torch/optim", "torch/amp")
-HERE = str(Path(__file__).parent)
 
 
 class Tally:
@@ -44,7 +43,8 @@ def current_place() -> str:
         name, line = frame.f_code.co_filename, frame.f_lineno
         if shown := place_in_packages(name):
             return f"{shown}:{line}"
-        if outside == "?" and "/torch/" not in name and not name.startswith((HERE, "<")):
+        of_device = frame.f_globals.get("__name__", "").startswith("pretended_cuda.")
+        if outside == "?" and not of_device and "/torch/" not in name and not name.startswith("<"):
             outside = f"{Path(name).name}:{line}"
         frame = frame.f_back
     return outside
