@@ -146,9 +146,10 @@ class TestDefects:
         assert waits == waits_without + 1
 
 
-def losses(log: str) -> list[float]:
-    """The losses of the updates in a log of fairseq-train."""
-    return [float(loss) for loss in re.findall(r"train_inner .*? loss=([\d.]+)", log)]
+def losses(*trainings) -> list[float]:
+    """The losses of the updates in the logs of fairseq-train, which writes them to either stream."""
+    logs = "".join(done.stdout + done.stderr for done in trainings)
+    return [float(loss) for loss in re.findall(r"train_inner .*? loss=([\d.]+)", logs)]
 
 
 def test_commands_compute_what_they_compute_on_a_cpu(tiny_data, tmp_path):
@@ -159,7 +160,7 @@ def test_commands_compute_what_they_compute_on_a_cpu(tiny_data, tmp_path):
     cuda = ("--save-dir", tmp_path / "cuda")
     first = on_device("fairseq-train", *without_cpu_flag, "4", *cuda)
     second = on_device("fairseq-train", *without_cpu_flag, "6", *cuda)
-    found, expected = losses(first.stderr + second.stderr), losses(on_cpu.stderr)
+    found, expected = losses(first, second), losses(on_cpu)
     assert len(expected) == 6 and found == pytest.approx(expected, abs=2e-3)
     generate = ("fairseq-generate", tiny_data, *TASK[:2], "--gen-subset", "test", "--max-len-b", "20")
     path = ("--path", tmp_path / "cuda" / "checkpoint_last.pt")
