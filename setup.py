@@ -1,12 +1,20 @@
 from setuptools import find_packages, setup
 
+DATA = {"lwc_fairseq.tables": "examples/tables", "lwc_fairseq.configs": "examples/configs"}
+"""Folders of the checkout that the package contains: `lwc-fairseq table lwc_table3` works without a checkout."""
+
 setup(
     name="lwc_fairseq",
     version="0.1.0",
     description="Neural machine translation models from papers, for fairseq on current Python and PyTorch",
     license="MIT",
     python_requires=">=3.11",
-    packages=find_packages(include=["lwc_fairseq", "lwc_fairseq.*", "lwc_fairseq_compat"]),
+    packages=[
+        *find_packages(include=["lwc_fairseq", "lwc_fairseq.*", "lwc_fairseq_compat"]),
+        *DATA,
+    ],
+    package_dir=DATA,
+    package_data={"lwc_fairseq.tables": ["*.yaml", "profiles/*.yaml"], "lwc_fairseq.configs": ["*.yaml"]},
     # fairseq 0.12.2 is not listed, because its own requirements no longer install. Install it without them
     # (pip install --no-deps fairseq==0.12.2); what it needs for text is listed below.
     install_requires=[

@@ -12,18 +12,19 @@ from .hooks import mends
 
 @mends("fairseq.utils", "import_user_module")
 def import_plugins_by_name(import_user_module):
-    """Let ``--user-dir NAME`` load the installed package NAME if there is no such folder, and accept any path to a
-    package that is already imported.
+    """Let ``--user-dir NAME`` load the installed package NAME if there is no such folder, accept any path to a package
+    that is already imported, and load several packages, ``--user-dir ONE:OTHER``.
 
-    Why: fairseq looks beside its own folder, which does not find an editable installation, and takes another spelling
-    of the path of an imported package for a different package of the same name. Needed: always.
+    Why: fairseq looks beside its own folder, which does not find an editable installation, takes another spelling of
+    the path of an imported package for a different package of the same name, and knows only one package. Needed:
+    always.
     """
 
     @functools.wraps(import_user_module)
     def import_user_module_by_name(common):
         user_dir = getattr(common, "user_dir", None)
-        if user_dir is not None:
-            import_user_module(argparse.Namespace(user_dir=plugin_folder(user_dir)))
+        for path in [] if user_dir is None else user_dir.split(os.pathsep):
+            import_user_module(argparse.Namespace(user_dir=plugin_folder(path)))
 
     return import_user_module_by_name
 

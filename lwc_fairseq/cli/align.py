@@ -14,6 +14,7 @@ from ..analysis.error_rate import ErrorRate, error_rate, layer_error_rates
 from ..analysis.gold import read_alignments, read_links
 from ..files import write_whole
 from ..markdown import table
+from ..plugins import import_plugins
 from .arguments import add_first, add_model, number_or_all
 
 
@@ -70,6 +71,7 @@ def align_command(args: argparse.Namespace) -> int:
 
 
 def forced(args: argparse.Namespace) -> Iterator[Forced]:
+    import_plugins(args.user_dir)
     return force(*load(args.checkpoint, args.data), args.subset)
 
 

@@ -7,6 +7,17 @@ from pathlib import Path
 def add_model(command) -> None:
     command.add_argument("checkpoint", help="a model of this plugin, or fairseq's Transformer")
     command.add_argument("--data", required=True, help="a folder that fairseq-preprocess wrote")
+    add_user_dir(command)
+
+
+def add_user_dir(command) -> None:
+    command.add_argument(
+        "--user-dir",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="a package with your own models, a folder or an installed one; may be repeated",
+    )
 
 
 def add_first(command) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from ..analysis.attention import load
 from ..analysis.panels import MEAN, panels
 from ..analysis.picture import draw, save_weights
+from ..plugins import import_plugins
 from .arguments import add_model, number_or_all
 
 
@@ -39,6 +40,7 @@ def layer_choice(text: str) -> int | str | None:
 
 
 def attention_command(args: argparse.Namespace) -> int:
+    import_plugins(args.user_dir)
     model, task = load(args.checkpoint, args.data)
     made = panels(model, task, args.source, args.target, args.layer, args.head)
     draw(made, args.out, f"{args.source}  →  {' '.join(made[0].rows[:-1])}")

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from ..experiments.layout import TableFolder
 from ..experiments.report import write_report
-from .arguments import add_first
+from ..plugins import import_plugins
+from .arguments import add_first, add_user_dir
 
 
 def add_report(commands) -> None:
@@ -19,10 +20,12 @@ def add_report(commands) -> None:
     report.add_argument("--out", type=Path, metavar="FILE.html", help="default: DIR/report.html")
     report.add_argument("--gold", type=Path, metavar="FILE", help="gold alignments of the test set, for a table of AER")
     add_first(report)
+    add_user_dir(report)
     report.set_defaults(call=report_command)
 
 
 def report_command(args: argparse.Namespace) -> int:
+    import_plugins(args.user_dir)
     out = args.out or TableFolder(args.folder).report
     write_report(args.folder, out, args.gold, args.gold_first)
     print(f"wrote {out}")

@@ -11,12 +11,14 @@ from ..analysis.gold import read_alignments
 from ..analysis.score import bleu
 from ..experiments.devices import devices
 from ..experiments.output import write_table
+from ..experiments.published import find_profile, find_table
 from ..experiments.results import collect
 from ..experiments.runner import Runner
 from ..experiments.settings import Settings
 from ..experiments.table_file import load_profile, load_table
 from ..files import make_folder, read_lines
-from .arguments import add_first, positive
+from ..plugins import import_plugins
+from .arguments import add_first, add_user_dir, positive
 
 
 def add_table(commands) -> None:
@@ -26,10 +28,18 @@ def add_table(commands) -> None:
         description="Train every row of a table file, translate the test set, score the translations, and write "
         "table.md, table.json and, for a curve, table.png. If the command is stopped, run it again to continue.",
     )
-    table.add_argument("table", type=Path, metavar="TABLE.yaml", help="one of examples/tables, or your own")
+    table.add_argument(
+        "table",
+        type=Path,
+        metavar="TABLE",
+        help="a table of the papers by name, such as lwc_table3, or a file of your own",
+    )
     table.add_argument("--data", required=True, help="a folder that fairseq-preprocess wrote")
     table.add_argument("--out", required=True, type=Path, help="a folder for checkpoints, logs and results")
-    table.add_argument("--profile", type=Path, metavar="FILE.yaml", help="sizes and flags for smaller data")
+    table.add_argument(
+        "--profile", type=Path, metavar="PROFILE", help="sizes and flags for smaller data: demo, multi30k, or a file"
+    )
+    add_user_dir(table)
     table.add_argument("--rows", nargs="+", metavar="NAME", help="run only these rows and the rows that they need")
     table.add_argument("--seeds", type=positive, default=1, metavar="N", help="runs of each row (default: 1)")
     table.add_argument(
@@ -59,13 +69,15 @@ def add_table(commands) -> None:
 
 def make_table(args: argparse.Namespace) -> int:
     """Run a table. Returns the exit status, which is 1 if a row failed."""
+    import_plugins(args.user_dir)
     settings = Settings(
-        table=load_table(args.table, args.rows),
-        profile=load_profile(args.profile),
+        table=load_table(find_table(args.table), args.rows),
+        profile=load_profile(args.profile and find_profile(args.profile)),
         data=args.data,
         out=args.out,
         train=tuple(args.train),
         generate=tuple(args.generate),
+        plugins=tuple(args.user_dir),
     )
     bleu(settings.score)  # rejects an unknown tokenizer before hours of training
     jobs = settings.jobs(args.seeds)

@@ -3,7 +3,7 @@
 import json
 import shlex
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import date
 from fnmatch import fnmatch
 from pathlib import Path
@@ -34,6 +34,7 @@ class Record:
     seeds: int
     flags: dict[str, str]  # common to all rows
     rows: list[Result]
+    user_dirs: list[str] = field(default_factory=list)  # packages with the user's own models
 
 
 def make_record(settings: Settings, results: list[Result], seeds: int, ran: bool) -> Record:
@@ -56,6 +57,7 @@ def make_record(settings: Settings, results: list[Result], seeds: int, ran: bool
         seeds=seeds,
         flags={name: value for name, value in flags(settings).items() if value},
         rows=results,
+        user_dirs=settings.user_dirs,
     )
 
 

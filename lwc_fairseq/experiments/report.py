@@ -22,6 +22,7 @@ from ..analysis.panels import panels
 from ..analysis.picture import make_figure
 from ..analysis.translations import read_generated
 from ..files import write_whole
+from ..plugins import import_plugins
 from .layout import RunFolder, TableFolder
 from .record import Record, read_record
 from .results import Result
@@ -76,6 +77,7 @@ def write_report(folder: Path, out: Path, gold: Path | None = None, gold_first: 
         UserError: the folder has no table, or one of its files or `gold` cannot be read.
     """
     finished = read_table(folder)
+    import_plugins(finished.record.user_dirs)
     sections = [results, curve, lengths, samples, differences, attention]
     if gold is not None:
         sections.insert(3, partial(alignments, gold=read_alignments(gold, gold_first), gold_file=gold))

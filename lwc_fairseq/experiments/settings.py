@@ -1,5 +1,6 @@
 """The settings that all rows of a table share, and the jobs that follow from them."""
 
+import os
 import re
 import shlex
 from dataclasses import dataclass
@@ -24,6 +25,12 @@ class Settings:
     out: Path
     train: tuple[str, ...] = ()  # extra training flags, which come last
     generate: tuple[str, ...] = ()  # extra generation flags, which come last
+    plugins: tuple[str, ...] = ()  # the arguments of --user-dir
+
+    @property
+    def user_dirs(self) -> list[str]:
+        """The packages with the user's own models."""
+        return [*self.plugins, *([self.table.user_dir] if self.table.user_dir else [])]
 
     @property
     def folder(self) -> TableFolder:
@@ -88,7 +95,7 @@ class Settings:
     def train_command(self, row: Row, seed: int) -> Command:
         keep = ["--keep-last-epochs", str(self.average)] if self.average else ["--no-epoch-checkpoints"]
         return [
-            *("fairseq-train", self.data, *common_flags(), "--arch", row.arch, "--save-dir"),
+            *("fairseq-train", self.data, *self.common_flags(), "--arch", row.arch, "--save-dir"),
             *(str(self.folder.run(row.name, seed).path), *keep, "--seed", str(seed + 100 * row.member)),
             *("--log-format", "json", "--log-interval", "20"),
             *shlex.split(first(self.profile.optimizer, row.optimizer, self.table.optimizer)),
@@ -104,13 +111,20 @@ class Settings:
         else:
             path = self.checkpoint(row.name, seed)
         if self.table.metric == "aer":
-            return ["lwc-fairseq", "align", path, "--data", self.data, *self.fill(row.generate, seed), *self.generate]
+            plugins = [word for user_dir in self.user_dirs for word in ("--user-dir", user_dir)]
+            flags = [*plugins, *self.fill(row.generate, seed), *self.generate]
+            return ["lwc-fairseq", "align", path, "--data", self.data, *flags]
         return [
-            *("fairseq-generate", self.data, *common_flags(), "--path", path),
+            *("fairseq-generate", self.data, *self.common_flags(), "--path", path),
             *shlex.split(self.generate_flags),
             *self.fill(row.generate, seed),
             *self.generate,
         ]
+
+    def common_flags(self) -> Command:
+        """Return the flags of every fairseq command."""
+        packages = os.pathsep.join([str(Path(lwc_fairseq.__file__).parent), *self.user_dirs])
+        return ["--user-dir", packages, "--task", "concat_translation"]
 
     def checkpoint(self, row: str, seed: int) -> str:
         return str(self.folder.run(row, seed).checkpoint(averaged=self.average > 0))
@@ -122,11 +136,6 @@ class Settings:
             return self.checkpoint(match[1], seed)
 
         return [PLACEHOLDER.sub(checkpoint, word) for word in shlex.split(flags)]
-
-
-def common_flags() -> Command:
-    """Return the flags of every fairseq command."""
-    return ["--user-dir", str(Path(lwc_fairseq.__file__).parent), "--task", "concat_translation"]
 
 
 def first(*choices: str | None) -> str:

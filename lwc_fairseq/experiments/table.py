@@ -52,6 +52,7 @@ class Table:
     title: str = MISSING
     paper: str = ""
     data: str = ""  # the data of the published values
+    user_dir: str | None = None  # a package with the user's own models: a folder beside the file, or an installed one
     optimizer: str = ""
     train: str = ""
     generate: str = ""

@@ -12,6 +12,7 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from lwc_fairseq_compat import UserError
 
+from ..plugins import import_plugins
 from .table import Profile, Row, Table
 
 Config = TypeVar("Config")
@@ -24,13 +25,18 @@ def load_table(path: Path, only: list[str] | None = None) -> Table:
         only: the names of the rows to keep. The rows that they need are kept as well, but hidden.
 
     Raises:
-        UserError: the file cannot be read, has an unknown key or an invalid value, or lacks a row in `only`.
+        UserError: the file cannot be read, has an unknown key or an invalid value, or lacks a row in `only`; there is no
+            package `user_dir`.
     """
     content = read_yaml(path)
     rows = content.pop("rows", None)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise UserError(f"{path}: rows: give a list of rows, each of keys and values")
     table = as_config(str(path), Table, content)
+    if table.user_dir is not None:
+        beside = path.parent / table.user_dir
+        table.user_dir = str(beside.resolve()) if beside.exists() else table.user_dir
+        import_plugins([table.user_dir])  # it registers presets that rows may name
     table.rows = [as_config(f"{path}: row {row.get('name', i + 1)}", Row, row) for i, row in enumerate(rows)]
     check(path, table)
     if only:
@@ -112,7 +118,9 @@ def check_row(path: Path, table: Table, row: Row, seen: set[str]) -> None:
     if row.path is not None and len(split(path, row.name, row.path)) != 1:
         raise UserError(f"{path}: row {row.name}: path {row.path}: give one path, quoted if it has blanks")
     if row.arch is not None and row.arch not in ARCH_MODEL_REGISTRY:
-        raise UserError(f"{path}: row {row.name}: arch {row.arch}: no such preset")
+        raise UserError(
+            f"{path}: row {row.name}: arch {row.arch}: no such preset; for a model of your own, give user_dir"
+        )
     for need in row.needs():
         if need not in seen or not table.row(need).arch:
             raise UserError(f"{path}: row {row.name}: {{{need}}}: no row of that name is trained before it")

@@ -68,6 +68,7 @@ class DeepAttModel(AttentionalModel):
     """
 
     encoder_class = RecurrentEncoder
+    decoder_class = RecurrentDecoder
     one_way = False
     """Whether all encoder layers read from left to right."""
 
@@ -81,7 +82,7 @@ class DeepAttModel(AttentionalModel):
         cfg = DeepAttConfig.from_namespace(cfg)
         cfg.check()
         recurrent = DeepEncoder(cfg.embed_dim, cfg.hidden_dim, cfg.attention_layers, cls.one_way, cfg.plain_kernels)
-        decoder = RecurrentDecoder(
+        decoder = cls.decoder_class(
             task.target_dictionary,
             cfg.embed_dim,
             cfg.hidden_dim,

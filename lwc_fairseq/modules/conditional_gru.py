@@ -39,21 +39,29 @@ class ConditionalGRU(nn.Module):
         memory_dims: D of each memory, in groups. The same state attends to all memories of a group, and one GRU takes
             their contexts, concatenated.
         heads: heads of multi-head attention; 0 is additive attention.
-        plain: compute the equations with autograd instead of the kernel, which is faster. There is no kernel for
-            multi-head attention.
+        plain: compute the equations with autograd instead of the kernel, which is faster. Only additive attention has a
+            kernel.
     """
 
     def __init__(self, input_dim: int, dim: int, memory_dims: list[list[int]], heads: int = 0, plain: bool = False):
         super().__init__()
-        self.plain = plain or heads > 0
         self.group_sizes = [len(group) for group in memory_dims]
         self.attentions = nn.ModuleList(
-            MultiHeadAttention(memory_dim, dim, heads) if heads else AdditiveAttention(memory_dim, dim)
-            for group in memory_dims
-            for memory_dim in group
+            self.make_attention(memory_dim, dim, heads) for group in memory_dims for memory_dim in group
         )
+        self.plain = plain or any(type(attention) is not AdditiveAttention for attention in self.attentions)
         context_dims = [sum(attention.context_dim for attention in group) for group in self._groups(self.attentions)]
         self.cells = nn.ModuleList(GRUCell(width, dim) for width in [input_dim, *context_dims])
+
+    def make_attention(self, memory_dim: int, dim: int, heads: int) -> nn.Module:
+        """Build the attention to one memory of width D.
+
+        Returns:
+            A module with `context_dim`, the width of its contexts; `project`, which maps a :class:`Memory` to a
+            :class:`ProjectedMemory`; and `forward`, which maps the states (R, d) and the projected memory to contexts
+            (R, context_dim) and weights (R, n).
+        """
+        return MultiHeadAttention(memory_dim, dim, heads) if heads else AdditiveAttention(memory_dim, dim)
 
     @property
     def context_dims(self) -> list[int]:

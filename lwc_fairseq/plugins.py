@@ -1,0 +1,24 @@
+"""Users' own plugins: packages that register models, criterions or tasks with fairseq."""
+
+from argparse import Namespace
+from collections.abc import Iterable
+
+from fairseq.utils import import_user_module
+
+from lwc_fairseq_compat import UserError
+
+
+def import_plugins(user_dirs: Iterable[str]) -> None:
+    """Import packages as ``fairseq-train --user-dir`` does.
+
+    Args:
+        user_dirs: the folders, or the names of installed packages.
+
+    Raises:
+        UserError: there is no such folder or package.
+    """
+    for user_dir in user_dirs:
+        try:
+            import_user_module(Namespace(user_dir=user_dir))
+        except FileNotFoundError as error:
+            raise UserError(f"--user-dir {user_dir}: no such folder, and no installed package of this name") from error
