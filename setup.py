@@ -32,7 +32,22 @@ setup(
         "matplotlib",
         "packaging",
     ],
-    extras_require={"test": ["pytest>=8", "pytest-xdist", "ruff", "hypothesis", "tensorboardX"]},
+    extras_require={
+        "test": ["pytest>=8", "pytest-xdist", "ruff", "hypothesis", "tensorboardX"],
+        # What unbabel-comet 2.2.7 needs. It is not listed itself, because its own requirements exclude NumPy 2, with
+        # which it works. Install it without them: pip install --no-deps unbabel-comet
+        "comet": [
+            "entmax",
+            "huggingface-hub<1",
+            "pandas",
+            "protobuf",
+            "pytorch-lightning>=2,<3",
+            "scipy",
+            "sentencepiece>=0.2",
+            "torchmetrics>=1",
+            "transformers<5",
+        ],
+    },
     entry_points={
         "torch.backends": ["lwc_fairseq_compat = lwc_fairseq_compat:activate"],
         "console_scripts": ["lwc-fairseq = lwc_fairseq.cli:main"],

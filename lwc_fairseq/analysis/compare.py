@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sacrebleu import sentence_chrf
-from sacrebleu.metrics import CHRF
+from sacrebleu.metrics import CHRF, TER
 
 from lwc_fairseq_compat import UserError
 
@@ -55,24 +55,29 @@ class Comparison:
     """The result of :func:`compare`."""
 
     signatures: dict[str, str]
-    scores: dict[str, dict[str, float]]  # by system: all BLEU variants, chrF2, length ratio, p (not for the first)
+    scores: dict[str, dict[str, float]]  # by system, then by metric; and the length ratio, and p (not for the first)
     groups: list[dict] = field(default_factory=list)
     parts: dict[str, dict[str, list[float]]] = field(default_factory=dict)  # by tags, then by system: BLEU-1 to BLEU-4
     differences: list[dict] = field(default_factory=list)
 
 
-def compare(sentences: Sentences, bounds: Sequence[int] = GROUPS, differences: int = 10) -> Comparison:
-    """Compare the systems in everything except parts of speech.
+def compare(
+    sentences: Sentences, bounds: Sequence[int] = GROUPS, differences: int = 10, ter: bool = False
+) -> Comparison:
+    """Compare the systems in everything except COMET and parts of speech.
 
     Args:
         bounds: the source lengths at which groups begin. Groups need a source.
         differences: the number of sentences with the largest differences to return.
+        ter: also compute TER, the translation edit rate.
 
     Raises:
         UserError: two files have different numbers of lines.
     """
     sentences.check()
     metrics = {**{name: bleu(options) for name, options in VARIANTS.items()}, "chrF2": CHRF()}
+    if ter:
+        metrics["TER"] = TER()
     scores = {}
     for name in sentences.systems:
         found = sentences.of(name)

@@ -11,6 +11,9 @@ from ..files import write_whole
 from ..markdown import table
 from .compare import Comparison
 
+REMARKS = {"TER": ", lower is better"}
+"""What follows the signature of a metric."""
+
 
 def markdown(found: Comparison) -> str:
     """Return a comparison as Markdown."""
@@ -18,14 +21,19 @@ def markdown(found: Comparison) -> str:
     columns = list(found.scores[first])
     test = f"p, against {first}"
     rows = [
-        [name, *(f"{scores[column]:.2f}" for column in columns), f"{scores['p']:.3f}" if "p" in scores else ""]
+        [name, *(number(column, scores[column]) for column in columns), f"{scores['p']:.3f}" if "p" in scores else ""]
         for name, scores in found.scores.items()
     ]
     lines = table(["", *columns, test], rows)
     lines += ["", "sacrebleu; p: paired bootstrap of BLEU, 1,000 samples.", ""]
-    lines += [f"- {name}: `{signature}`" for name, signature in found.signatures.items()]
+    lines += [f"- {name}: `{signature}`{REMARKS.get(name, '')}" for name, signature in found.signatures.items()]
     lines += groups_page(found) + parts_page(found) + differences_page(found)
     return "\n".join([*lines, ""])
+
+
+def number(column: str, value: float) -> str:
+    """COMET lies between 0 and 1, mostly."""
+    return f"{value:.4f}" if column == "COMET" else f"{value:.2f}"
 
 
 def groups_page(found: Comparison) -> list[str]:

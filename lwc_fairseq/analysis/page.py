@@ -15,6 +15,7 @@ img, svg { max-width: 100%; height: auto; }
 figure { margin: 1rem 0; break-inside: avoid; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem .8rem; break-inside: avoid; }
 dt { color: #555; } dd { margin: 0; overflow-wrap: anywhere; }
+code { overflow-wrap: anywhere; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; background: #f5f5f5; padding: .6rem; }
 @media print { body { max-width: none; } h2 { break-after: avoid; } }
 """
@@ -38,15 +39,6 @@ def table(header: list[str], rows: list[list[str]]) -> str:
 
 def definitions(facts: dict[str, str]) -> str:
     return "<dl>" + "".join(f"<dt>{html.escape(k)}</dt><dd>{html.escape(v)}</dd>" for k, v in facts.items()) + "</dl>"
-
-
-def cell(value: object) -> str:
-    """Format a number for readers; None becomes an empty cell."""
-    if value is None:
-        return ""
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 
 def image(png: bytes, what: str) -> str:

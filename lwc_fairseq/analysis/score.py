@@ -31,14 +31,15 @@ def bleu(options: Score) -> BLEU:
 
 
 def score(translations: Translations, options: Score) -> dict:
-    """Return BLEU, its signature, chrF2, and the number of translated words divided by the number of reference
+    """Return BLEU and chrF2, their signatures, and the number of translated words divided by the number of reference
     words."""
-    metric = bleu(options)
+    metric, chrf = bleu(options), CHRF()
     result = metric.corpus_score(translations.hypotheses, translations.references)
     return {
         "bleu": round(result.score, 2),
         "signature": str(metric.get_signature()),
-        "chrf": round(CHRF().corpus_score(translations.hypotheses, translations.references).score, 2),
+        "chrf": round(chrf.corpus_score(translations.hypotheses, translations.references).score, 2),
+        "chrf_signature": str(chrf.get_signature()),
         "length_ratio": round(result.ratio, 3),
     }
 

@@ -38,17 +38,31 @@ def add_commands_with_requirements(commands) -> None:
         add(commands)
 
 
-def main() -> None:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # like Ctrl-C: terminates the runs, too
-    logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # it logs each step of a test
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which schedulers send, ends a command as Ctrl-C does."""
+
+
+def terminate(number, frame) -> None:
+    raise Terminated
+
+
+def parse() -> argparse.Namespace:
     try:
         # The doctor must work even if the other commands cannot be imported.
-        args = parser(only_doctor=sys.argv[1:2] == ["doctor"]).parse_args()
+        return parser(only_doctor=sys.argv[1:2] == ["doctor"]).parse_args()
     except ModuleNotFoundError as error:
         sys.exit(f"lwc-fairseq: error: {how_to_install(error)}")
+
+
+def main() -> None:
+    signal.signal(signal.SIGTERM, terminate)
+    logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # it logs each step of a test
     try:
+        args = parse()
         sys.exit(args.call(args))
     except UserError as error:
         sys.exit(f"lwc-fairseq: error: {error}")
-    except KeyboardInterrupt:
-        sys.exit("lwc-fairseq: stopped" + ("; the same command goes on from here" if args.command == "table" else ""))
+    except KeyboardInterrupt as stop:
+        how_to_go_on = "; the same command goes on from here" if sys.argv[1:2] == ["table"] else ""
+        print(f"lwc-fairseq: stopped{how_to_go_on}", file=sys.stderr)
+        sys.exit(128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT))

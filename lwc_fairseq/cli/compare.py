@@ -6,6 +6,7 @@ from pathlib import Path
 
 from lwc_fairseq_compat import UserError
 
+from ..analysis.comet import MODEL, Comet
 from ..analysis.compare import GROUPS, Sentences, compare
 from ..analysis.comparison_page import markdown, write
 from ..analysis.parts_of_speech import part_of_speech_bleu
@@ -31,6 +32,13 @@ def add_compare(commands) -> None:
     compare.add_argument(
         "--groups", type=growing, default=GROUPS, metavar="N,N,...", help="source lengths at which groups begin"
     )
+    compare.add_argument("--ter", action="store_true", help="also compute TER, the translation edit rate")
+    compare.add_argument(
+        "--comet", action="store_true", help="also compute COMET, which needs unbabel-comet, --src and detokenised text"
+    )
+    compare.add_argument(
+        "--comet-model", default=MODEL, metavar="MODEL", help="a name, or a checkpoint's path (default: %(default)s)"
+    )
     compare.add_argument(
         "--tags", action="append", default=[], metavar="TAG,...", help="such as NN,VB; can be repeated"
     )
@@ -51,7 +59,10 @@ def compare_command(args: argparse.Namespace) -> int:
         raise UserError("two systems have the same name: give each system its own name")
     source = read_lines(args.src) if args.src else None
     sentences = Sentences(systems, [read_lines(path) for path in args.ref], source)
-    found = compare(sentences, args.groups, args.differences)
+    comet = make_comet(args) if args.comet else None
+    found = compare(sentences, args.groups, args.differences, args.ter)
+    if comet is not None:
+        comet.add_to(found, sentences)
     if args.tags:
         found.parts = parts_of_speech(args, sentences)
     print(markdown(found), end="")
@@ -59,6 +70,12 @@ def compare_command(args: argparse.Namespace) -> int:
         make_folder(args.out)
         print("wrote " + ", ".join(map(str, write(found, args.out))), file=sys.stderr)
     return 0
+
+
+def make_comet(args: argparse.Namespace) -> Comet:
+    if not args.src:
+        raise UserError("--comet: --src is needed, because COMET reads the source")
+    return Comet(args.comet_model)
 
 
 def parts_of_speech(args: argparse.Namespace, sentences: Sentences) -> dict[str, dict[str, list[float]]]:

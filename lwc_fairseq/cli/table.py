@@ -36,10 +36,23 @@ def add_table(commands) -> None:
     )
     table.add_argument("--data", required=True, help="a folder that fairseq-preprocess wrote")
     table.add_argument("--out", required=True, type=Path, help="a folder for checkpoints, logs and results")
+    add_user_dir(table)
+    add_runs(table)
+    add_scoring(table)
+    table.add_argument(
+        "--parallel", type=positive, metavar="N", help="number of parallel runs (default: one per GPU, or one)"
+    )
+    how = table.add_mutually_exclusive_group()
+    how.add_argument("--dry-run", action="store_true", help="print the shell commands, one per line, and run nothing")
+    how.add_argument("--collect", action="store_true", help="make the table from finished runs, and run nothing")
+    table.set_defaults(call=make_table)
+
+
+def add_runs(table) -> None:
+    """Add the arguments that choose what runs."""
     table.add_argument(
         "--profile", type=Path, metavar="PROFILE", help="sizes and flags for smaller data: demo, multi30k, or a file"
     )
-    add_user_dir(table)
     table.add_argument("--rows", nargs="+", metavar="NAME", help="run only these rows and the rows that they need")
     table.add_argument("--seeds", type=positive, default=1, metavar="N", help="runs of each row (default: 1)")
     table.add_argument(
@@ -48,6 +61,10 @@ def add_table(commands) -> None:
     table.add_argument(
         "--generate", type=shlex.split, default=[], metavar="FLAGS", help="additional flags of fairseq-generate"
     )
+
+
+def add_scoring(table) -> None:
+    """Add the arguments that choose what the rows are scored against."""
     table.add_argument(
         "--references",
         nargs="+",
@@ -58,13 +75,6 @@ def add_table(commands) -> None:
     )
     table.add_argument("--gold", type=Path, metavar="FILE", help="gold alignments of the test set, for tables of AER")
     add_first(table)
-    table.add_argument(
-        "--parallel", type=positive, metavar="N", help="number of parallel runs (default: one per GPU, or one)"
-    )
-    how = table.add_mutually_exclusive_group()
-    how.add_argument("--dry-run", action="store_true", help="print the shell commands, one per line, and run nothing")
-    how.add_argument("--collect", action="store_true", help="make the table from finished runs, and run nothing")
-    table.set_defaults(call=make_table)
 
 
 def make_table(args: argparse.Namespace) -> int:

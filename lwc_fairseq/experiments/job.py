@@ -18,6 +18,13 @@ class JobFailed(Exception):
     """A job failed; the message says why."""
 
 
+class JobStopped(JobFailed):
+    """The table was stopped, and the job with it."""
+
+    def __init__(self):
+        super().__init__("stopped")
+
+
 @dataclass(frozen=True)
 class Job:
     """The commands that run in one folder. Each finished step leaves a file, so that a later run skips the step."""

@@ -19,7 +19,7 @@ def write_table(settings: Settings, results: list[Result], seeds: int, ran: bool
     table, folder = settings.table, settings.folder
     record = make_record(settings, results, seeds, ran)
     write_record(record, folder.record)
-    write_whole(folder.page, table_page(record, table.row(table.baseline).title if table.baseline else None))
+    write_whole(folder.page, table_page(record))
     written = [folder.page, folder.record]
     if table.curve and any(result.x is not None for result in results):
         plot_curve(table, results, folder.curve)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TextIO
 
 from .devices import environment
-from .job import Command, JobFailed
+from .job import Command, JobFailed, JobStopped
 from .progress import Progress
 from .training_log import tail
 
@@ -46,7 +46,7 @@ class Processes:
             progress: reads the log while the command runs.
 
         Raises:
-            JobFailed: the command failed or was stopped; the message contains the end of the log.
+            JobFailed: the command failed or was stopped (JobStopped); the message contains the end of the log.
         """
         with log.open("a", encoding="utf-8") as writer, log.open(encoding="utf-8", errors="replace") as reader:
             reader.seek(0, os.SEEK_END)
@@ -62,7 +62,7 @@ class Processes:
                 with self.mutex:
                     self.running.discard(process)
         if self.stopping:
-            raise JobFailed("stopped")
+            raise JobStopped
         if status:
             raise JobFailed(f"{command[0]} ended with status {status}; the end of {log}:\n{tail(log)}")
 
@@ -71,7 +71,7 @@ class Processes:
     ) -> subprocess.Popen:
         with self.mutex:
             if self.stopping:
-                raise JobFailed("stopped")
+                raise JobStopped
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,

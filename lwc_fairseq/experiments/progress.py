@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from tqdm import tqdm
 
-from .job import Command, Job
+from .job import Command, Job, JobStopped
 
 TRAINING_SHARE = 0.9
 """The share of training in a job's time."""
@@ -41,11 +41,14 @@ class Bars:
 
     @contextlib.contextmanager
     def job(self, slot: int, job: Job) -> Iterator["JobBar"]:
-        bar = JobBar(self, slot, job)
+        bar, share = JobBar(self, slot, job), 1.0
         try:
             yield bar
+        except JobStopped:
+            share = bar.done
+            raise
         finally:
-            bar.advance_to(1.0)
+            bar.advance_to(share)
             bar.close()
 
 

@@ -5,7 +5,6 @@ import shlex
 import sys
 from dataclasses import asdict, dataclass, field
 from datetime import date
-from fnmatch import fnmatch
 from pathlib import Path
 
 import sacrebleu
@@ -16,6 +15,7 @@ from ..environment import hardware, versions
 from ..files import read_lines, write_whole
 from .results import Result
 from .settings import Settings
+from .table import Row
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,8 @@ class Record:
     flags: dict[str, str]  # common to all rows
     rows: list[Result]
     user_dirs: list[str] = field(default_factory=list)  # packages with the user's own models
+    baseline: str | None = None  # the title of the row with which significance tests compare the others
+    row_flags: dict[str, dict[str, str]] = field(default_factory=dict)  # by name; of rows that are not shown, too
 
 
 def make_record(settings: Settings, results: list[Result], seeds: int, ran: bool) -> Record:
@@ -58,21 +60,32 @@ def make_record(settings: Settings, results: list[Result], seeds: int, ran: bool
         flags={name: value for name, value in flags(settings).items() if value},
         rows=results,
         user_dirs=settings.user_dirs,
+        baseline=table.row(table.baseline).title if table.baseline else None,
+        row_flags={row.name: row_flags(settings, row) for row in table.rows if row.runs},
     )
 
 
 def flags(settings: Settings) -> dict[str, str]:
     """Return the flags that all rows share."""
-    archs = [row.arch for row in settings.table.rows if row.arch]
-    profile = settings.profile.archs.items()
     return {
         "optimizer": settings.optimizer_flags,
         "train": settings.train_flags,
         "generate": "" if settings.table.metric == "aer" else settings.generate_flags,  # `align` does not take them
-        **{pattern: value for pattern, value in profile if any(fnmatch(arch, pattern) for arch in archs)},
         "more of train": shlex.join(settings.train),
         "more of generate": shlex.join(settings.generate),
     }
+
+
+def row_flags(settings: Settings, row: Row) -> dict[str, str]:
+    """Return a row's label, its preset or path, and the flags that it adds to those of the table."""
+    found = {"label": row.label or "", "arch": row.arch or "", "path": row.path or ""}
+    if row.arch:
+        found["own optimizer"] = (row.optimizer or "") if settings.profile.optimizer is None else ""
+        found["train"] = f"{row.train.strip()} {shlex.join(settings.profile.flags_of(row.arch))}".strip()
+        found["member"] = str(row.member or "")
+    if settings.is_scored(row):
+        found["generate"] = row.generate.strip()
+    return {name: value for name, value in found.items() if value}
 
 
 def write_record(record: Record, path: Path) -> None:

@@ -5,6 +5,7 @@ each row's first seed.
 """
 
 import html
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -17,12 +18,13 @@ from ..analysis.compare import GROUPS, Sentences, largest_differences, length_gr
 from ..analysis.comparison_page import group_name, make_groups_figure
 from ..analysis.error_rate import layer_error_rates
 from ..analysis.gold import Gold, read_alignments
-from ..analysis.page import as_png, cell, definitions, image, page, table
+from ..analysis.page import as_png, definitions, image, page, table
 from ..analysis.panels import panels
 from ..analysis.picture import make_figure
 from ..analysis.translations import read_generated
 from ..files import write_whole
 from ..plugins import import_plugins
+from .columns import FLAGS_IN_ORDER, cell, columns_of, notes
 from .layout import RunFolder, TableFolder
 from .record import Record, read_record
 from .results import Result
@@ -91,22 +93,29 @@ def results(finished: FinishedTable) -> Iterator[str]:
     if record.paper:
         published = record.published_on or "see the paper"
         yield f"<p>{html.escape(record.paper)}. Published on: {html.escape(published)}.</p>"
-    headers = {"deviation": "±", "p": "p", "parameters": "parameters", "updates": "updates"}
-    headers["published"] = f"published {record.metric}"
-    used = {key: text for key, text in headers.items() if any(vars(row)[key] is not None for row in record.rows)}
-    rows = [[row.label, value_cell(row), *(cell(vars(row)[key]) for key in used)] for row in record.rows]
-    yield table(["", record.metric, *used.values()], rows)
+    elif record.published_on:
+        yield f"<p>Data: {html.escape(record.published_on)}.</p>"
+    columns = columns_of(record)
+    yield table(["", *columns], [[row.label, *(cell(row, column) for column in columns)] for row in record.rows])
+    yield f"<p>{'<br>'.join(map(prose, notes(record)))}</p>"
     facts = {"date": record.date, "hardware": record.hardware, "versions": record.versions}
-    yield definitions({**facts, "measured on": record.measured_on, "seeds": str(record.seeds)})
+    yield definitions({**facts, "measured on": record.measured_on})
     yield f"<pre>{html.escape(record.command)}</pre>"
-    yield "<details><summary>Flags</summary>" + definitions(record.flags) + "</details>"
+    yield f"<details><summary>Flags</summary>{''.join(flags(record))}</details>"
 
 
-def value_cell(row: Result) -> str:
-    """Return the mean of the runs and, if some runs are missing, their number."""
-    if row.value is None:
-        return "failed" if row.failed else ""
-    return cell(row.value) + (f" ({row.missing})" if row.missing else "")
+def prose(text: str) -> str:
+    """Return a line of Markdown as HTML; words in backticks become code."""
+    return re.sub("`(.*?)`", r"<code>\1</code>", html.escape(text))
+
+
+def flags(record: Record) -> Iterator[str]:
+    """Yield the flags of all rows, and those of each row."""
+    yield "<h3>All rows</h3>" + definitions(record.flags)
+    if record.row_flags:
+        yield f"<p>{prose(FLAGS_IN_ORDER)}</p>"
+    for name, own in record.row_flags.items():
+        yield f"<h3>{html.escape(name)}</h3>" + definitions(own)
 
 
 def curve(finished: FinishedTable) -> Iterator[str]:
@@ -128,9 +137,10 @@ def lengths(finished: FinishedTable) -> Iterator[str]:
     yield "<h2>By source length</h2>"
     header = ["words", "sentences", *(f"BLEU, {name}" for name in given.systems)]
     rows = [
-        [group_name(group), cell(group["sentences"]), *(cell(group["bleu"][name]) for name in given.systems)]
+        [group_name(group), f"{group['sentences']:,}", *(f"{group['bleu'][name]:.2f}" for name in given.systems)]
         for group in groups
     ]
+    yield "<p>BLEU of the tokens as they stand, with case.</p>"
     yield table(header, rows)
     yield image(as_png(make_groups_figure(groups)), "BLEU and length of translations by source length")
 

@@ -3,12 +3,15 @@
 import os
 import queue
 import shlex
+import sys
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TextIO
 
+from tqdm import tqdm
+
 from ..files import write_whole
-from .job import Command, Job, JobFailed
+from .job import Command, Job, JobFailed, JobStopped
 from .layout import RunFolder
 from .lock import locked
 from .processes import Processes
@@ -39,11 +42,12 @@ class Runner:
             self.free.put(slot)
         self.processes = Processes()
         self.futures: dict[RunFolder, Future] = {}
+        self.steps: dict[str, str] = {}  # the running step of each running job, by the job's name
 
     def run(self, jobs: list[Job]) -> dict[RunFolder, str]:
         """Run the unfinished jobs. Returns the reason of each failed job, by its folder; all other jobs are finished.
 
-        An interruption terminates the running commands and is raised again.
+        An interruption terminates the running commands, prints which ones, and is raised again.
         """
         kept = sum(job.done for job in jobs)
         # Each job has a thread. Most threads wait for jobs whose checkpoints they need, or for a device.
@@ -53,9 +57,14 @@ class Runner:
                     self.futures[job.folder] = pool.submit(self._run_job, job, bars)
                 return {folder: str(error) for folder, future in self.futures.items() if (error := future.exception())}
             except BaseException:
+                tqdm.write(self._what_stops(jobs), file=sys.stderr)
                 self.processes.stop()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
+
+    def _what_stops(self, jobs: list[Job]) -> str:
+        running = ", ".join(f"{name} ({step})" for name, step in self.steps.items())
+        return f"stopping {running or 'the table'}; {sum(job.done for job in jobs)} of {len(jobs)} runs are finished"
 
     def _run_job(self, job: Job, bars: Bars) -> None:
         for need in job.needs:
@@ -67,6 +76,8 @@ class Runner:
             return
         slot = self.free.get()
         try:
+            if self.processes.stopping:  # while this job waited for a device; its folder stays as it was
+                raise JobStopped
             with bars.job(slot, job) as bar, locked(job.folder) as lock:
                 place = Place(job, self.devices[slot], lock)
                 steps = {"train": self._train, "average": self._average, "generate": self._generate}
@@ -98,4 +109,8 @@ class Runner:
         """Run the command of a step. `more` are further arguments of :meth:`.processes.Processes.run`."""
         folder = place.job.folder
         write_whole(folder.command(step), shlex.join(command))
-        self.processes.run(command, place.device, place.lock, folder.log(step), **more)
+        self.steps[place.job.name] = step
+        try:
+            self.processes.run(command, place.device, place.lock, folder.log(step), **more)
+        finally:
+            del self.steps[place.job.name]

@@ -25,8 +25,8 @@ def load_table(path: Path, only: list[str] | None = None) -> Table:
         only: the names of the rows to keep. The rows that they need are kept as well, but hidden.
 
     Raises:
-        UserError: the file cannot be read, has an unknown key or an invalid value, or lacks a row in `only`; there is no
-            package `user_dir`.
+        UserError: the file cannot be read, has an unknown key or an invalid value, lacks a row in `only`, or names a
+            package `user_dir` that does not exist.
     """
     content = read_yaml(path)
     rows = content.pop("rows", None)
@@ -118,9 +118,7 @@ def check_row(path: Path, table: Table, row: Row, seen: set[str]) -> None:
     if row.path is not None and len(split(path, row.name, row.path)) != 1:
         raise UserError(f"{path}: row {row.name}: path {row.path}: give one path, quoted if it has blanks")
     if row.arch is not None and row.arch not in ARCH_MODEL_REGISTRY:
-        raise UserError(
-            f"{path}: row {row.name}: arch {row.arch}: no such preset; for a model of your own, give user_dir"
-        )
+        raise UserError(f"{path}: row {row.name}: arch {row.arch}: no such preset (your own models need user_dir)")
     for need in row.needs():
         if need not in seen or not table.row(need).arch:
             raise UserError(f"{path}: row {row.name}: {{{need}}}: no row of that name is trained before it")

@@ -1,10 +1,12 @@
 """Comparisons: the numbers of sacrebleu's own command, groups, parts of speech, differences."""
 
 import json
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
-from conftest import run
+from conftest import LONG, run
 from lwc_fairseq.analysis.compare import Sentences, compare, length_groups
 from lwc_fairseq.analysis.parts_of_speech import part_of_speech_bleu
 from sentences import REFERENCES, generated, worse
@@ -40,6 +42,62 @@ def test_numbers_are_those_of_sacrebleus_command(files):
     assert "| first | " in page and "## By source length" in page and "## Where they differ most" in page
     assert (files / "out" / "lengths.png").read_bytes().startswith(b"\x89PNG")
     assert (files / "out" / "compare.md").read_text() == page
+
+
+FAKE_COMET = Path(__file__).parent / "fake_comet"
+
+
+def test_ter_is_that_of_sacrebleus_command(files):
+    flags = ("--ref", files / "ref", "--out", files / "out")
+    page = run("lwc-fairseq", "compare", f"a={files / 'a'}", *flags).stdout
+    assert "TER" not in page
+    page = run("lwc-fairseq", "compare", f"a={files / 'a'}", *flags, "--ter").stdout
+    ours = json.loads((files / "out" / "compare.json").read_text())
+    theirs = json.loads(run("sacrebleu", files / "ref", "-i", files / "a", "--metrics", "ter", "--width", "2").stdout)
+    assert ours["scores"]["a"]["TER"] == pytest.approx(theirs["score"], abs=0.005) and theirs["score"] > 0
+    assert f"- TER: `{theirs['signature']}`, lower is better" in page and "| TER |" in page
+
+
+def test_comet(files):
+    """Through a package of the same functions, whose model gives the share of the reference's words."""
+    (files / "same").write_text("\n".join(REFERENCES) + "\n")
+    (files / "worse").write_text("\n".join(worse("cat")) + "\n")
+    systems = (f"same={files / 'same'}", f"worse={files / 'worse'}")
+    flags = ("--ref", files / "ref", "--src", files / "src", "--out", files / "out", "--comet")
+    page = run("lwc-fairseq", "compare", *systems, *flags, PYTHONPATH=str(FAKE_COMET)).stdout
+    scores = json.loads((files / "out" / "compare.json").read_text())["scores"]
+    missing = sum("cat" in line for line in REFERENCES) / sum(len(line.split()) for line in REFERENCES)
+    assert scores["same"]["COMET"] == 1 and scores["worse"]["COMET"] == pytest.approx(1 - missing, abs=1e-4)
+    assert f" {1 - missing:.4f} |" in page
+    assert "- COMET: `Unbabel/wmt22-comet-da, unbabel-comet 9.9, first reference`" in page
+
+
+@pytest.mark.skipif(find_spec("comet") is not None, reason="COMET is installed")
+def test_comet_that_is_not_installed(files):
+    command = ("lwc-fairseq", "compare", f"a={files / 'a'}", "--ref", files / "ref", "--comet")
+    assert_refused(run(*command, check=False), "--src is needed")
+    refused = run(*command, "--src", files / "src", check=False)
+    assert_refused(
+        refused, "No module named 'comet'; install COMET with: pip install '.[comet]' && pip install --no-deps"
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("no/such", "no/such: there is no such file, and COMET cannot download"),
+        pytest.param("src", "src: COMET cannot load it: hparams.yaml file is missing", marks=LONG),
+    ],
+)
+def test_a_comet_model_that_cannot_be_used(files, model, message):
+    command = ("lwc-fairseq", "compare", f"a={files / 'a'}", "--ref", "ref", "--src", "src", "--comet")
+    model = ("--comet-model", model)
+    assert_refused(run(*command, *model, check=False, cwd=files, PYTHONPATH=str(FAKE_COMET)), message)
+
+
+def assert_refused(done, message):
+    assert done.returncode and "Traceback" not in done.stderr and not done.stdout
+    assert message in done.stderr.splitlines()[-1]
 
 
 def test_groups_of_source_length():

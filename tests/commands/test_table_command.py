@@ -61,6 +61,15 @@ def test_the_table(finished):
     assert rows(finished)[1]["parameters"] > 0 and rows(finished)[1]["updates"] > 3
 
 
+def test_the_table_names_its_baseline_and_each_rows_flags(finished):
+    page = (finished / "table.md").read_text()
+    assert "p, against rnnsearch" in page and "chrF2: sacrebleu, `nrefs:1|" in page
+    common, own = page.split("Flags of each row.")
+    assert "--criterion cross_entropy" in common and "more of train: --cpu" in common
+    assert "--layers" not in common and "--layers 2 --embed-dim 16" in own.partition("\nlwc\n")[2]
+    assert "\nboth\n  path: {rnnsearch}:{lwc}\n" in own
+
+
 def test_the_last_checkpoints_are_averaged(finished):
     folder = finished / "lwc" / "seed1"
     average, *parts = (
@@ -113,22 +122,41 @@ def test_printed_commands_run_as_they_stand(command, finished, tmp_path):
     assert rows(tmp_path / "by hand") == rows(finished)
 
 
-@LONG
-def test_killed_in_training_it_goes_on_to_the_same_table(command, finished, tmp_path):
+def test_told_to_end_it_says_what_it_stops_and_how_to_go_on(command, tmp_path):
+    """Only the table receives the signal, and passes it on; the training that runs saves."""
+    out, log = tmp_path / "out", tmp_path / "out" / "rnnsearch" / "seed1" / "train.log"
+    long = [word if word != "--train=--cpu" else "--train=--cpu --max-epoch 100000" for word in command]
+    with (tmp_path / "err").open("w") as errors:
+        process = start(*long, out, stderr=errors)
+        wait_for(process, log, "begin training epoch 2")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=120) == 128 + signal.SIGTERM
+    said = (tmp_path / "err").read_text()
+    assert "stopping rnnsearch, seed 1 (train); 0 of 3 runs are finished\n" in said and "Traceback" not in said
+    *_, progress, end = said.splitlines()
+    assert progress.startswith("table, 3 runs:   0%")
+    assert end == "lwc-fairseq: stopped; the same command goes on from here"
+    assert "the same command goes on there" in log.read_text()
+    assert not (out / "table.md").exists() and not (out / "lwc").exists()
+
+
+def start(*command, **more) -> subprocess.Popen:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    process = subprocess.Popen(
-        [str(word) for word in (*command, tmp_path)],
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    log = tmp_path / "rnnsearch" / "seed1" / "train.log"
+    words = [str(word) for word in command]
+    return subprocess.Popen(words, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, **more)
+
+
+def wait_for(process: subprocess.Popen, log: Path, text: str) -> None:
     patience = time.monotonic() + 120
-    while not (log.exists() and "begin training epoch 2" in log.read_text()):
+    while not (log.exists() and text in log.read_text()):
         assert process.poll() is None and time.monotonic() < patience
         time.sleep(0.02)
+
+
+@LONG
+def test_killed_in_training_it_goes_on_to_the_same_table(command, finished, tmp_path):
+    process = start(*command, tmp_path, stderr=subprocess.DEVNULL, start_new_session=True)
+    wait_for(process, tmp_path / "rnnsearch" / "seed1" / "train.log", "begin training epoch 2")
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     assert not (tmp_path / "table.md").exists()

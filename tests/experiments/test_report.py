@@ -1,5 +1,6 @@
 """The page of a finished table: everything is in it, and it asks for nothing."""
 
+import html
 import json
 import re
 
@@ -8,12 +9,17 @@ from browser import Seen, look_at
 
 from conftest import run
 from lwc_fairseq.experiments.report import read_table, write_report
+from lwc_fairseq.experiments.table_page import table_page
 from sentences import generated, worse
 
 
 def row(name, **values):
     empty = ("value", "deviation", "p", "parameters", "updates", "published", "failed")
     return {"name": name, "label": name, "runs": [], **dict.fromkeys(empty), **values}
+
+
+def run_with(chrf):
+    return {"seed": 1, "chrf": chrf, "signature": "nrefs:1|tok:none", "chrf_signature": "nrefs:1|nc:6"}
 
 
 @pytest.fixture
@@ -30,12 +36,14 @@ def finished(tmp_path):
         "versions": "these",
         "command": "lwc-fairseq table t.yaml",
         "seeds": 1,
-        "flags": {"train": "--max-update 5"},
+        "flags": {"train": "--max-update 500"},
+        "baseline": "base",
+        "row_flags": {"ours": {"arch": "rnnsearch", "train": "--max-update 850"}, "base": {"arch": "abd"}},
         "rows": [
-            row("ours", value=71.25, runs=[{"seed": 1}], parameters=19070464),
-            row("base", value=60.0, runs=[{"seed": 1}], p=0.004),
+            row("ours", value=71.25, runs=[run_with(81.54)], parameters=19070464, p=0.004),
+            row("base", value=60.0, runs=[run_with(78.9)], updates=1850),
             row("broken", failed="the reason"),
-            row("half", value=50.0, runs=[{"seed": 2}], planned=2, failed="the reason"),
+            row("half", value=50.0, runs=[run_with(64.15)], planned=2, failed="the reason"),
             row("theirs", published=35.07),
         ],
     }
@@ -50,20 +58,34 @@ def test_the_page_has_all_and_asks_for_nothing(finished):
     write_report(finished, finished / "report.html")
     page = (finished / "report.html").read_text()
     assert "<title>A &lt;table&gt;</title>" in page and "<table>" in page
-    for text in (
-        "71.25",
-        "19,070,464",
-        "0.004",
-        "failed",
-        "50 (1 of 2 runs)",
-        "35.07",
-        "--max-update 5",
-        "By source length",
-        "Line ",
-    ):
+    for text in ("19.07M", "50.00 (1 of 2 runs, failed)", "35.07", "By source length", "Line "):
         assert text in page, text
     assert not re.findall(r'(?:src|href)="(?!data:)', page)
     assert page.count("<img") == page.count('src="data:image/png;base64,') == 1
+
+
+def test_the_page_has_what_table_md_has(finished):
+    """The same cells; the signatures, the baseline of p, and the flags of each row."""
+    write_report(finished, finished / "report.html")
+    page = html.unescape((finished / "report.html").read_text())
+    markdown = table_page(read_table(finished).record)
+    lines = [line[2:-2].split(" | ") for line in markdown.splitlines() if line.startswith("| ")]
+    header, _, *rows = lines
+    assert header == ["", "BLEU", "p, against base", "chrF2", "parameters", "updates", "published BLEU"]
+    shown = re.findall("<tr>(.*?)</tr>", page)[: 1 + len(rows)]
+    assert re.findall("<th>(.*?)</th>", shown[0]) == header
+    for row, cells in zip(shown[1:], rows, strict=True):
+        assert re.findall("<td>(.*?)</td>", row) == cells
+    for text in ("nrefs:1|tok:none", "nrefs:1|nc:6", "bootstrap of BLEU against base", "--max-update 850", "rnnsearch"):
+        assert text in page and text in markdown, text
+
+
+def test_the_record_of_an_earlier_version_can_be_read(finished):
+    record = json.loads((finished / "table.json").read_text())
+    del record["baseline"], record["row_flags"]
+    (finished / "table.json").write_text(json.dumps(record))
+    write_report(finished, finished / "report.html")
+    assert "p, against the baseline" in (finished / "report.html").read_text()
 
 
 def test_a_folder_without_a_table_is_named(tmp_path):

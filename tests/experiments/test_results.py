@@ -83,3 +83,28 @@ def test_a_table_without_a_paper_has_nothing_published(tmp_path):
     settings = Settings(Table(title="Mine", data="captions", rows=[]), Profile(), "data", tmp_path)
     page = write_table(settings, [Result("ours", "Ours", [], value=30.0)], seeds=1)[0].read_text()
     assert "ublished" not in page and "Data: captions.\n" in page and "\n.\n" not in page
+
+
+def test_the_page_has_the_flags_that_each_row_ran_with(tmp_path):
+    rows = [
+        Row(name="ours", label="Ours, wide", arch="rnnsearch", train="--max-update 850", optimizer="--optimizer sgd"),
+        Row(name="helper", arch="abd", hidden=True, member=1, generate="--beam 9"),
+        Row(name="both", path="{ours}:{helper}", generate="--beam 7"),
+        Row(name="theirs", published=30.0),
+    ]
+    table = Table(title="Mine", optimizer="--optimizer adam", train="--max-update 500", generate="--beam 5", rows=rows)
+
+    def page(profile):
+        settings = Settings(table, profile, "data", tmp_path, train=("--cpu",))
+        return write_table(settings, collect(settings, settings.jobs(1), {}), seeds=1)[0].read_text()
+
+    ours = "\nours\n  label: Ours, wide\n  arch: rnnsearch\n"
+    found = page(Profile(archs={"rnn*": "--adam-betas '(0.9, 0.98)'"}))
+    assert "\ntrain: --max-update 500\n" in found and "\nmore of train: --cpu\n" in found
+    assert (
+        f"{ours}  own optimizer: --optimizer sgd\n  train: --max-update 850 --adam-betas '(0.9, 0.98)'\n"
+        "helper\n  arch: abd\n  member: 1\n"
+        "both\n  path: {ours}:{helper}\n  generate: --beam 7\n```" in found
+    )
+    replaced = page(Profile(optimizer="--optimizer fused_adam"))  # a profile's optimizer replaces those of rows, too
+    assert f"{ours}  train: --max-update 850\n" in replaced and "\noptimizer: --optimizer fused_adam\n" in replaced

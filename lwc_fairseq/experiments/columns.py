@@ -1,0 +1,79 @@
+"""The columns of a table in `table.md` and `report.html`, and the notes on how their values were measured."""
+
+from statistics import mean
+
+from .record import Record
+from .results import Result
+
+P = "p, against "
+FLAGS_IN_ORDER = (
+    "A row's flags follow those of all rows, but its own optimizer replaces theirs. Flags from the command line, `more "
+    "of train` and `more of generate`, come last. Of two equal flags, the last one counts."
+)
+
+
+def columns_of(record: Record) -> list[str]:
+    """Return the column headers, without columns that would be empty."""
+    results = record.rows
+    columns = [record.metric]
+    if any(result.p is not None for result in results):
+        columns.append(P + (record.baseline or "the baseline"))
+    columns += [*(["chrF2"] if record.metric == "BLEU" else []), "parameters", "updates"]
+    if any(result.published is not None for result in results):
+        columns.append(f"published {record.metric}")
+    if any(result.published_parameters for result in results):
+        columns.append("published parameters")
+    return columns
+
+
+def cell(result: Result, column: str) -> str:
+    """Return the content of a row in a column."""
+    if column in ("BLEU", "AER"):
+        return value_cell(result)
+    if column == "chrF2":
+        scores = [run["chrf"] for run in result.runs if "chrf" in run]
+        return f"{mean(scores):.2f}" if scores else ""
+    if column == "parameters":
+        return f"{result.parameters / 1e6:.2f}M" if result.parameters else ""
+    if column == "updates":
+        return f"{result.updates:,}" if result.updates else ""
+    if column == "published parameters":
+        return f"{result.published_parameters}M" if result.published_parameters else ""
+    if column.startswith("published"):
+        return f"{result.published:.2f}" if result.published is not None else ""
+    return "" if result.p is None else f"{result.p:.3f}"
+
+
+def value_cell(result: Result) -> str:
+    """Return the mean of the runs, and whether other runs are missing or failed."""
+    if result.value is None:
+        return "failed" if result.failed else "not finished" if result.planned else "–"
+    spread = f" ± {result.deviation:.2f}" if result.deviation is not None else ""
+    failed = ", failed" if result.failed else ""
+    return f"{result.value:.2f}{spread}" + (f" ({result.missing}{failed})" if result.missing else "")
+
+
+def notes(record: Record) -> list[str]:
+    """Return, in Markdown, the metrics with sacrebleu's signatures, the number of seeds, and the significance test."""
+    seeds = "one seed" if record.seeds == 1 else f"mean ± standard deviation of {record.seeds} seeds"
+    lines = [f"{record.metric}: {how_measured(record)}; {seeds}."]
+    if chrf := signature(record, "chrf_signature"):
+        lines.append(f"chrF2: sacrebleu, `{chrf}`" + ("; mean over seeds." if record.seeds > 1 else "."))
+    if any(result.p is not None for result in record.rows):
+        against = record.baseline or "the baseline"
+        lines.append(
+            f"p: sacrebleu's paired bootstrap of BLEU against {against}, 1,000 samples, the median over seeds."
+        )
+    return lines
+
+
+def how_measured(record: Record) -> str:
+    if record.metric == "AER":
+        return "in per cent, lower is better"
+    found = signature(record, "signature")
+    return f"sacrebleu, `{found}`" if found else "sacrebleu"
+
+
+def signature(record: Record, key: str) -> str | None:
+    """Return sacrebleu's signature, which all runs of a table share, if a run is scored."""
+    return next((run[key] for result in record.rows for run in result.runs if key in run), None)
