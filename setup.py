@@ -1,12 +1,28 @@
+import re
+from pathlib import Path
+
 from setuptools import find_packages, setup
 
+HERE = Path(__file__).parent
+VERSION = re.search(r'__version__ = "(.+)"', (HERE / "lwc_fairseq" / "__init__.py").read_text("utf-8"))[1]
 DATA = {"lwc_fairseq.tables": "examples/tables", "lwc_fairseq.configs": "examples/configs"}
 """Folders of the checkout that the package contains: `lwc-fairseq table lwc_table3` works without a checkout."""
 
 setup(
     name="lwc_fairseq",
-    version="0.1.0",
+    version=VERSION,
     description="Neural machine translation models from papers, for fairseq on current Python and PyTorch",
+    long_description=(HERE / "README.md").read_text("utf-8"),
+    long_description_content_type="text/markdown",
+    keywords="fairseq, machine translation, Transformer, recurrent neural network, attention, bidirectional decoding",
+    classifiers=[
+        "Development Status :: 4 - Beta",
+        "Intended Audience :: Science/Research",
+        "Operating System :: POSIX :: Linux",
+        "Programming Language :: Python :: 3",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+        "Topic :: Text Processing :: Linguistic",
+    ],
     license="MIT",
     python_requires=">=3.11",
     packages=[
@@ -33,7 +49,7 @@ setup(
         "packaging",
     ],
     extras_require={
-        "test": ["pytest>=8", "pytest-xdist", "ruff", "hypothesis", "tensorboardX"],
+        "test": ["build", "hypothesis", "pytest>=8", "pytest-xdist", "ruff", "setuptools", "tensorboardX"],
         # What unbabel-comet 2.2.7 needs. It is not listed itself, because its own requirements exclude NumPy 2, with
         # which it works. Install it without them: pip install --no-deps unbabel-comet
         "comet": [

@@ -5,20 +5,29 @@ from textwrap import dedent
 
 import pytest
 
-from conftest import LONG, ROOT, TINY_LWC, TINY_TRAINING, run
+import lwc_fairseq
+from conftest import LONG, ROOT, TINY_LWC, TINY_TRAINING, hypotheses, run
 
 TRAIN = ("--task", "concat_translation", "--max-update", "2", *TINY_LWC[2:], *TINY_TRAINING)
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """A folder in which pip has installed the package: no checkout."""
+    """A folder in which pip has installed the wheel that is built from the source distribution: no checkout."""
     folder = tmp_path_factory.mktemp("installed")
-    ignored = shutil.ignore_patterns(".*", "runs", "tests", "*.egg-info", "build")
+    ignored = shutil.ignore_patterns(".*", "runs", "*.egg-info", "build")
     shutil.copytree(ROOT, folder / "source", ignore=ignored)
-    run("python", "-m", "pip", "install", "-q", "--no-deps", "--target", folder / "site", folder / "source")
+    run("python", "-m", "build", "--no-isolation", "--outdir", folder / "dist", folder / "source")
     shutil.rmtree(folder / "source")
+    (wheel,) = (folder / "dist").glob("*.whl")
+    run("python", "-m", "pip", "install", "-q", "--no-deps", "--target", folder / "site", wheel)
     return folder / "site"
+
+
+@pytest.fixture(scope="module")
+def elsewhere(installed, tmp_path_factory) -> dict:
+    """Arguments of `run` for a folder outside of the checkout, in which the package is installed."""
+    return {"cwd": tmp_path_factory.mktemp("elsewhere"), "PYTHONPATH": str(installed)}
 
 
 def files(folder) -> list[str]:
@@ -30,13 +39,39 @@ def test_everything_is_installed(installed, package):
     assert files(installed / package) == files(ROOT / package)
 
 
-def test_commands_in_another_folder_find_the_installed_package(installed, tiny_data, tmp_path):
-    here = {"cwd": tmp_path, "PYTHONPATH": str(installed)}
-    where = run("python", "-c", "import lwc_fairseq; print(lwc_fairseq.__file__)", **here).stdout
+def test_commands_in_another_folder_find_the_installed_package(installed, elsewhere, tiny_data):
+    where = run("python", "-c", "import lwc_fairseq; print(lwc_fairseq.__file__)", **elsewhere).stdout
     assert where.startswith(str(installed))
-    run("fairseq-train", tiny_data, "--user-dir", "lwc_fairseq", *TRAIN, "--save-dir", "out", **here)
-    said = run("lwc-fairseq", "doctor", **here).stdout
+    run("fairseq-train", tiny_data, "--user-dir", "lwc_fairseq", *TRAIN, "--save-dir", "out", **elsewhere)
+    path = ("--path", "out/checkpoint_last.pt", "--cpu")
+    plugin = ("--user-dir", "lwc_fairseq", "--task", "concat_translation")
+    assert hypotheses(run("fairseq-generate", tiny_data, *plugin, *path, **elsewhere).stdout)
+    said = run("lwc-fairseq", "doctor", **elsewhere).stdout
     assert str(installed) in said
+    assert run("lwc-fairseq", "--version", **elsewhere).stdout == f"lwc_fairseq {lwc_fairseq.__version__}\n"
+
+
+def test_the_papers_tables_are_installed(elsewhere, tiny_data):
+    train = "--max-update 2 --layers 2 --embed-dim 16 --ffn-embed-dim 16 --attention-heads 2 --cpu"
+    table = ("lwc-fairseq", "table", "lwc_table3", "--profile", "demo", "--data", tiny_data, "--rows", "ours")
+    run(*table, "--train", train, "--generate=--cpu", "--out", "table", **elsewhere)
+    run("lwc-fairseq", "report", "table", **elsewhere)
+    assert "35.07" in (elsewhere["cwd"] / "table" / "report.html").read_text()
+
+
+def test_an_unknown_table_is_named(elsewhere, tiny_data):
+    done = run("lwc-fairseq", "table", "lwc_table9", "--data", tiny_data, "--out", "t", **elsewhere, check=False)
+    said = done.stderr.splitlines()[-1]
+    assert said.startswith("lwc-fairseq: error: lwc_table9: no such file, and no table of the papers; these are abd_")
+    assert done.returncode and "lwc_table3" in said
+
+
+def test_configurations_are_installed(installed, elsewhere, tiny_data):
+    settings = ("++common.cpu=true", "++optimization.max_update=2", "++model.embed_dim=16", "++model.hidden_dim=16")
+    configs = ("--config-dir", installed / "lwc_fairseq" / "configs", "--config-name", "rnnsearch")
+    folders = (f"task.data={tiny_data}", "checkpoint.save_dir=out", "hydra.run.dir=hydra")
+    run("fairseq-hydra-train", *configs, *settings, *folders, **elsewhere)
+    assert (elsewhere["cwd"] / "hydra" / "out" / "checkpoint_last.pt").exists()
 
 
 def test_commands_in_another_folder_find_the_checkout(tiny_data, tmp_path):

@@ -7,6 +7,7 @@ import sys
 
 from lwc_fairseq_compat import UserError
 
+from .. import __version__
 from ..installation import how_to_install
 from .doctor import add_doctor
 
@@ -18,6 +19,7 @@ def parser(only_doctor: bool = False) -> argparse.ArgumentParser:
         ModuleNotFoundError: a requirement of the other commands is missing.
     """
     top = argparse.ArgumentParser(prog="lwc-fairseq", description=__doc__)
+    top.add_argument("--version", action="version", version=f"lwc_fairseq {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     if not only_doctor:
         add_commands_with_requirements(commands)
