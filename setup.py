@@ -45,7 +45,7 @@ setup(
         "regex",
         "sacremoses",
         "tqdm",
-        "matplotlib",
+        "matplotlib>=3.11",  # it lays out Arabic and Hebrew
         "packaging",
     ],
     extras_require={

@@ -13,17 +13,9 @@ from torch import Tensor
 from lwc_fairseq_compat import UserError
 
 from .attention import Forced
+from .subwords import word_numbers
 
 Link = tuple[int, int]
-
-
-def word_numbers(tokens: list[str]) -> list[int]:
-    """Return, for each token, the number of its word. A token that ends in @@ continues in the next token."""
-    numbers, word = [], 0
-    for token in tokens:
-        numbers.append(word)
-        word += not token.endswith("@@")
-    return numbers
 
 
 def by_words(weights: Tensor, source: list[str], target: list[str]) -> Tensor:

@@ -7,8 +7,9 @@ from pathlib import Path
 from lwc_fairseq_compat import UserError
 
 from ..files import read_lines
-from .alignment import Link, word_numbers
+from .alignment import Link
 from .attention import Forced
+from .subwords import word_numbers
 
 
 @dataclass(frozen=True)

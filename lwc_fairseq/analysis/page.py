@@ -38,7 +38,8 @@ def table(header: list[str], rows: list[list[str]]) -> str:
 
 
 def definitions(facts: dict[str, str]) -> str:
-    return "<dl>" + "".join(f"<dt>{html.escape(k)}</dt><dd>{html.escape(v)}</dd>" for k, v in facts.items()) + "</dl>"
+    entries = (f"<dt>{html.escape(k)}</dt><dd dir=auto>{html.escape(v)}</dd>" for k, v in facts.items())
+    return f"<dl>{''.join(entries)}</dl>"
 
 
 def image(png: bytes, what: str) -> str:

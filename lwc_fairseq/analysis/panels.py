@@ -8,6 +8,7 @@ Letters: H heads, n source and m target tokens.
 from dataclasses import dataclass
 
 import torch
+from fairseq.data import Dictionary
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
@@ -18,6 +19,7 @@ from ..data.reverse import is_reversed, reverse_words
 from ..models.interface import DecoderAttention, attention_weights
 from .alignment import pick
 from .attention import symbols
+from .subwords import join
 
 START = "(start)"
 MEAN = "mean"
@@ -41,9 +43,10 @@ def panels(
     """Return the attention of a model for one sentence.
 
     Args:
-        source, target: tokens as in the data (subwords, if the data has subwords). Without a target, the model's own
-        translation is used. layer: the layer to show; None shows all layers, MEAN shows the mean over layers. head: the
-        head to show; None shows the mean over heads.
+        source, target: tokens as in the data (subwords, if the data has subwords). A token that is not in the
+            vocabulary is marked as <unk>. Without a target, the model's own translation is used.
+        layer: the layer to show; None shows all layers, MEAN shows the mean over layers.
+        head: the head to show; None shows the mean over heads.
 
     Raises:
         UserError: the model has no such layer or head, or a sentence is empty.
@@ -52,14 +55,16 @@ def panels(
     src_tokens = encode(task.source_dictionary, source, "--source").to(device)[None]
     if target is None:
         tokens = translate(model, task, src_tokens)
+        rows = symbols(task.target_dictionary, tokens)
     else:
         tokens = encode(task.target_dictionary, target, "--target").to(device)
+        rows = marked(task.target_dictionary, target)
     if is_reversed(task.cfg):
         tokens = reverse_words(tokens, task.target_dictionary.eos())
+        rows = [*rows[:-1][::-1], rows[-1]]
     with torch.no_grad():
         weights = attention_weights(model, src_tokens, torch.cat([tokens[-1:], tokens[:-1]])[None])
-    words = [*source.split(), "</s>"]
-    rows = symbols(task.target_dictionary, tokens)
+    words = marked(task.source_dictionary, source)
     others, columns = other_columns(model, task, src_tokens, weights, rows)
     made = []
     for number in range(len(weights.source)) if layer is None else [layer]:
@@ -70,7 +75,24 @@ def panels(
     return made
 
 
-def encode(dictionary, text: str, option: str) -> Tensor:
+def sentences(panel: Panel, task: FairseqTask) -> list[str]:
+    """Return the source and the translation of a panel: words, in reading order."""
+    produced = panel.rows[:-1]
+    return [join(panel.columns[: panel.split - 1]), join(produced[::-1] if is_reversed(task.cfg) else produced)]
+
+
+def unknown(dictionary: Dictionary, text: str) -> list[str]:
+    """Return the tokens of a text that are not in the dictionary."""
+    return [token for token in text.split() if token not in dictionary]
+
+
+def marked(dictionary: Dictionary, text: str) -> list[str]:
+    """Return the tokens of a text, those marked that the model reads as an unknown word, and the end symbol."""
+    missing = unknown(dictionary, text)
+    return [token + dictionary.unk_word * (token in missing) for token in text.split()] + [dictionary.eos_word]
+
+
+def encode(dictionary: Dictionary, text: str, option: str) -> Tensor:
     """Encode a text as token ids (n,), the end symbol last. Words that are not in the dictionary become unknown words.
 
     Raises:

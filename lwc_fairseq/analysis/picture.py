@@ -1,77 +1,164 @@
 """Pictures of attention: a heat map for each layer, with tokens on both axes.
 
-The color scale runs from white to dark blue, so the pictures are also readable in grayscale.
+The color scale runs from white to dark blue, so the pictures are also readable in grayscale. The columns of a language
+that is written from right to left run from right to left.
 """
 
 import html
 import io
+import textwrap
+import unicodedata
 from pathlib import Path
 
 import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 
 from lwc_fairseq_compat import UserError
 
 from ..files import write_whole
+from .direction import embedded, is_right_to_left
+from .fonts import families
 from .panels import Panel
 
 CELL = 0.17
 """Width of a token in inches, enough for a label of 7 points."""
 
-FORMATS = (".png", ".svg", ".html")
+CHARACTER = 0.06
+"""Mean width of a character of such a label in inches. In the title, of 9 points, it is 4/3 of this."""
+
+LONG = 30
+"""If a sentence has more tokens than this, labels stand on both sides, and thin lines help the eye along."""
+
+FORMATS = (".png", ".svg", ".pdf", ".html")
+DPI = 150
+MOST_DOTS = 65_000
+"""matplotlib draws .png files of up to 65,535 dots; the title takes some."""
+
+TEXT_AS_TEXT = {"svg.fonttype": "none", "pdf.fonttype": 42, "font.sans-serif": ["DejaVu Sans"]}
 
 
-def draw(made: list[Panel], path: Path, title: str) -> None:
-    """Write a picture as a .png, .svg or self-contained .html file.
+def draw(made: list[Panel], path: Path, sentences: list[str]) -> None:
+    """Write a picture as a .png, .svg, .pdf or self-contained .html file.
+
+    Args:
+        sentences: the source and the translation, which stand above the panels.
 
     Raises:
-        UserError: the path has another suffix.
+        UserError: the path has another suffix, or the picture is too large for a .png.
     """
+    check_format(path)
+    if path.suffix == ".png" and max(Grid(made).size) * DPI >= MOST_DOTS:
+        raise UserError(
+            f"--out {path}: {len(made)} layers of {len(made[0].rows)} by {len(made[0].columns)} tokens are too large "
+            "for a .png: choose a layer with --layer, or write a .pdf, .svg or .html"
+        )
+    figure = make_figure(made, sentences)
+    data = io.BytesIO()
+    with rc_context(TEXT_AS_TEXT):
+        figure.savefig(data, format=path.suffix[1:].replace("html", "svg"), dpi=DPI)
+    if path.suffix == ".html":
+        write_whole(path, page("  →  ".join(sentences), data.getvalue().decode("utf-8")))
+    else:
+        path.write_bytes(data.getvalue())
+
+
+class Grid:
+    """The places of the panels, in a grid that is about `tokens_across` tokens wide."""
+
+    def __init__(self, made: list[Panel], tokens_across: int = 100):
+        rows, columns = made[0].rows, made[0].columns
+        self.across = min(len(made), max(1, tokens_across // len(columns)))
+        self.down = -(-len(made) // self.across)
+        sides = 2 if is_long(made[0]) else 1
+        width = CELL * len(columns) + sides * CHARACTER * max(map(cells, rows)) + 0.4
+        height = CELL * len(rows) + sides * CHARACTER * max(map(cells, columns)) + 0.5
+        self.panel_height = height
+        self.size = max(4.0, self.across * width + 0.6), self.down * height
+        """Width, with the color scale, and height, in inches."""
+
+
+def check_format(path: Path) -> None:
+    """Raises UserError if the path has another suffix than those of FORMATS."""
     if path.suffix not in FORMATS:
         raise UserError(f"--out {path}: give a name that ends in {', '.join(FORMATS)}")
-    figure = make_figure(made, title)
-    if path.suffix == ".html":
-        text = io.StringIO()
-        figure.savefig(text, format="svg")
-        write_whole(path, page(title, text.getvalue()))
-    else:
-        figure.savefig(path, dpi=150)
 
 
-def make_figure(made: list[Panel], title: str, tokens_across: int = 100) -> Figure:
-    """Draw the panels in a grid that is about `tokens_across` tokens wide."""
-    across = min(len(made), max(1, tokens_across // len(made[0].columns)))
-    down = -(-len(made) // across)
-    width, height = (CELL * len(tokens) + 1.1 for tokens in (made[0].columns, made[0].rows))
-    figure = Figure(figsize=(max(4.0, across * width), down * height + 0.5), layout="constrained")
-    axes = figure.subplots(down, across, squeeze=False)
-    used, left = axes.flat[: len(made)], axes.flat[len(made) :]
-    for panel, place in zip(made, used, strict=True):
-        image = draw_panel(panel, place)
-    for place in left:
-        place.remove()
-    figure.colorbar(image, ax=used, shrink=0.5).ax.tick_params(labelsize=7)
-    figure.suptitle(title, fontsize=9, wrap=True)
+def make_figure(made: list[Panel], sentences: list[str], tokens_across: int = 100) -> Figure:
+    """Draw the panels in a grid that is about `tokens_across` tokens wide, below the source and the translation."""
+    grid = Grid(made, tokens_across)
+    width, height = grid.size
+    text = title(sentences, width)
+    used = families("".join([text, *made[0].rows, *made[0].columns]))
+    with rc_context({"font.family": used, "text.parse_math": False}):
+        figure = Figure(figsize=(width, height + 0.2 * text.count("\n") + 0.4), layout="constrained")
+        axes = figure.subplots(grid.down, grid.across, squeeze=False)
+        for panel, place in zip(made, axes.flat, strict=False):
+            image = draw_panel(panel, place, *map(is_right_to_left, sentences))
+        for place in axes.flat[len(made) :]:
+            place.remove()
+        place = {"ax": axes[0, -1], "anchor": (0, 1), "shrink": min(1.0, 1.5 / grid.panel_height), "aspect": 15}
+        figure.colorbar(image, ticks=[0, 0.5, 1], **place).ax.tick_params(labelsize=7)
+        figure.suptitle(text, fontsize=9)
     return figure
 
 
-def draw_panel(panel: Panel, axes):
-    image = axes.imshow(panel.weights, cmap="Blues", vmin=0, vmax=1, aspect="equal")
+def is_long(panel: Panel) -> bool:
+    return max(len(panel.rows), panel.split) > LONG
+
+
+def cells(text: str) -> int:
+    """Return how wide a text is, in characters; those of Chinese, Japanese and Korean are twice as wide as others."""
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
+
+
+def title(sentences: list[str], width: float) -> str:
+    """Return the sentences, each on lines of its own, at most `width` inches wide."""
+    most = width / (CHARACTER * 4 / 3)
+    parts = [textwrap.wrap(text, max(10, int(most * len(text) / max(1, cells(text))))) for text in sentences]
+    gap = "\n\n" if any(len(lines) > 1 for lines in parts) else "\n"
+    return gap.join("\n".join(map(embedded, lines)) for lines in parts)
+
+
+def draw_panel(panel: Panel, axes: Axes, source_reversed: bool, target_reversed: bool) -> AxesImage:
+    """Draw the weights of a layer; the columns of a reversed side run from right to left."""
+    source, target = list(range(panel.split)), list(range(panel.split, len(panel.columns)))
+    order = source[:: -1 if source_reversed else 1] + target[:: -1 if target_reversed else 1]
+    image = axes.imshow(panel.weights[:, order], cmap="Blues", vmin=0, vmax=1, aspect="equal")
     axes.set_title(panel.title, fontsize=8)
-    axes.set_xticks(range(len(panel.columns)), panel.columns, rotation=90, fontsize=7)
-    axes.set_yticks(range(len(panel.rows)), panel.rows, fontsize=7)
+    labels = {"fontsize": 7, "rotation_mode": "anchor", "verticalalignment": "center"}
+    columns = [embedded(panel.columns[i]) for i in order]
+    axes.set_xticks(range(len(order)), columns, rotation=90, horizontalalignment="right", **labels)
+    axes.set_yticks(range(len(panel.rows)), map(embedded, panel.rows), **labels)
     axes.tick_params(length=0)
+    if is_long(panel):
+        help_the_eye(panel, axes)
     if panel.split < len(panel.columns):
         axes.axvline(panel.split - 0.5, color="black", linewidth=1)
     return image
 
 
+def help_the_eye(panel: Panel, axes: Axes) -> None:
+    """Repeat the labels on the opposite sides, and draw a thin line after every fifth token."""
+    axes.tick_params(labeltop=True, labelright=True)
+    for tick in axes.xaxis.get_major_ticks():
+        tick.label2.set_horizontalalignment("left")
+    for tick in axes.yaxis.get_major_ticks():
+        tick.label2.set_horizontalalignment("left")
+    for number in range(5, len(panel.rows), 5):
+        axes.axhline(number - 0.5, color="0.85", linewidth=0.5)
+    for number in range(5, len(panel.columns), 5):
+        axes.axvline(number - 0.5, color="0.85", linewidth=0.5)
+
+
 def page(title: str, svg: str) -> str:
-    """Return an HTML page with one picture."""
+    """Return an HTML page with one picture, which keeps its size: a large one scrolls."""
     body = svg[svg.index("<svg") :]
     name = html.escape(title)
-    style = "body{font-family:sans-serif;margin:1em}svg{max-width:100%;height:auto}"
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{name}</title>'
+    style = "body{font-family:sans-serif;margin:1em}"
     return f'<!DOCTYPE html>\n<html lang="en"><head>{head}<style>{style}</style></head><body>{body}</body></html>\n'
 
 

@@ -24,7 +24,9 @@ def add_align(commands) -> None:
         help="word alignments from attention",
         description="Force a model to produce the references of a test set, and link each target word to the source "
         "word that it attends to most. Each line has the links i-j of a sentence, between source word i and target "
-        "word j, counted from 0. Subwords (@@) are merged into words.",
+        "word j, counted from 0. Links are between words, not sub-words: a source word has the weight of its sub-words "
+        "together, a target word the mean of its sub-words. Sub-words are those of subword-nmt (@@) or "
+        "sentencepiece (U+2581).",
     )
     add_model(align)
     align.add_argument("--subset", default="test", help="the subset of the data (default: test)")
@@ -47,7 +49,7 @@ def add_aer(commands) -> None:
         "aer",
         help="alignment error rate",
         description="Print alignment error rate, precision and recall over all sentences. Gold links are "
-        "i-j (sure) and ipj or i?j (possible).",
+        "i-j (sure) and ipj or i?j (possible). All links are between words, not sub-words.",
     )
     aer.add_argument("hypothesis", type=Path, metavar="HYP", help="links i-j, counted from 0, one sentence per line")
     aer.add_argument("gold", type=Path, metavar="GOLD")

@@ -1,11 +1,14 @@
 """`lwc-fairseq attention`: pictures of a model's attention."""
 
 import argparse
+import logging
+import sys
 from pathlib import Path
 
 from ..analysis.attention import load
-from ..analysis.panels import MEAN, panels
-from ..analysis.picture import draw, save_weights
+from ..analysis.panels import MEAN, panels, sentences, unknown
+from ..analysis.picture import check_format, draw, save_weights
+from ..analysis.subwords import segmenter
 from ..plugins import import_plugins
 from .arguments import add_model, number_or_all
 
@@ -16,11 +19,13 @@ def add_attention(commands) -> None:
         help="pictures of attention",
         description="Draw heat maps of a model's attention while it produces a translation: over the source and, to "
         "the right of a line, over the target so far (mixed attention, self-attention) or the reverse translation. "
-        "Each row is the step that produces a token.",
+        "Each row is the step that produces a token. Tokens are sub-words, if the data has sub-words. The columns of a "
+        "right-to-left language run from right to left.",
     )
     add_model(attention)
     attention.add_argument("--source", required=True, help="a sentence, tokenized as the data")
     attention.add_argument("--target", help="its translation (default: the model's own)")
+    add_subwords(attention)
     attention.add_argument(
         "--layer",
         type=layer_choice,
@@ -30,9 +35,27 @@ def add_attention(commands) -> None:
     attention.add_argument(
         "--head", type=number_or_all, metavar="H", help="head, from 0, or all for the mean (default)"
     )
-    attention.add_argument("--out", required=True, type=Path, metavar="FILE", help="output file, .png, .svg or .html")
+    attention.add_argument(
+        "--out", required=True, type=Path, metavar="FILE", help="output file, .png, .svg, .pdf or .html"
+    )
     attention.add_argument("--weights", type=Path, metavar="FILE.npz", help="also write the weights")
     attention.set_defaults(call=attention_command)
+
+
+def add_subwords(attention) -> None:
+    files = attention.add_mutually_exclusive_group()
+    files.add_argument(
+        "--bpe-codes",
+        type=Path,
+        metavar="FILE",
+        help="the codes of subword-nmt: --source and --target are words, which they split into sub-words",
+    )
+    files.add_argument(
+        "--sentencepiece-model",
+        type=Path,
+        metavar="FILE",
+        help="a model of sentencepiece: --source and --target are raw text, which it splits into sub-words",
+    )
 
 
 def layer_choice(text: str) -> int | str | None:
@@ -40,11 +63,27 @@ def layer_choice(text: str) -> int | str | None:
 
 
 def attention_command(args: argparse.Namespace) -> int:
+    check_format(args.out)  # before the model, which takes longer to load
+    split = segmenter(args.bpe_codes, args.sentencepiece_model)
+    source, target = split(args.source), split(args.target) if args.target is not None else None
     import_plugins(args.user_dir)
     model, task = load(args.checkpoint, args.data)
-    made = panels(model, task, args.source, args.target, args.layer, args.head)
-    draw(made, args.out, f"{args.source}  →  {' '.join(made[0].rows[:-1])}")
+    warn_of_unknown(source, "--source", task.source_dictionary)
+    warn_of_unknown(target or "", "--target", task.target_dictionary)
+    made = panels(model, task, source, target, args.layer, args.head)
+    print(f"drawing {len(made)} layers of {len(made[0].rows)} by {len(made[0].columns)} tokens", file=sys.stderr)
+    logging.getLogger("fontTools").setLevel(logging.WARNING)  # it logs each table of a font in a .pdf
+    draw(made, args.out, sentences(made[0], task))
     if args.weights:
         save_weights(made, args.weights)
     print("wrote " + ", ".join(str(path) for path in (args.out, args.weights) if path))
     return 0
+
+
+def warn_of_unknown(text: str, option: str, dictionary) -> None:
+    if missing := " ".join(dict.fromkeys(unknown(dictionary, text))):
+        print(
+            f"lwc-fairseq: warning: {option}: not in the vocabulary, so the model reads <unk>: {missing} (if the data "
+            "has sub-words, --bpe-codes or --sentencepiece-model makes them)",
+            file=sys.stderr,
+        )

@@ -19,7 +19,7 @@ from ..analysis.comparison_page import group_name, make_groups_figure
 from ..analysis.error_rate import layer_error_rates
 from ..analysis.gold import Gold, read_alignments
 from ..analysis.page import as_png, definitions, image, page, table
-from ..analysis.panels import panels
+from ..analysis.panels import panels, sentences
 from ..analysis.picture import make_figure
 from ..analysis.translations import read_generated
 from ..files import write_whole
@@ -197,7 +197,7 @@ def attention(finished: FinishedTable) -> Iterator[str]:
         model, task = load(str(path), finished.record.measured_on)
         made = panels(model, task, typical_source(task), None, None, None)
         yield f"<h3>{html.escape(row.label)}</h3>"
-        yield image(as_png(make_figure(made, " ".join(made[0].rows[:-1]), 55)), f"attention of {row.label}")
+        yield image(as_png(make_figure(made, sentences(made[0], task), 55)), f"attention of {row.label}")
 
 
 def typical_source(task) -> str:

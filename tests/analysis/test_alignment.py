@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from lwc_fairseq.analysis.alignment import by_words, links, pharaoh, word_numbers
+from lwc_fairseq.analysis.alignment import by_words, links, pharaoh
 from lwc_fairseq.analysis.attention import Forced
 
 END = "</s>"
@@ -14,14 +14,15 @@ def sentence(source, target, *layers):
     return Forced(0, source, target, [torch.tensor(weights)[None] for weights in layers])
 
 
-def test_words_of_sub_words():
-    assert word_numbers(["a@@", "b", "c", "d@@", "e@@", "f"]) == [0, 0, 1, 2, 2, 2]
-
-
 def test_parts_of_source_words_add_up_and_those_of_target_words_are_averaged():
     weights = torch.tensor([[0.3, 0.3, 0.4], [0.1, 0.1, 0.8], [0.2, 0.2, 0.6]])
     merged = by_words(weights, ["a@@", "b", "c"], ["x", "y@@", "z"])
     assert torch.allclose(merged, torch.tensor([[0.6, 0.4], [0.3, 0.7]]))
+
+
+def test_sentencepiece_marks_where_words_begin():
+    rows = [[0.3, 0.3, 0.4, 0.0]] * 2 + [[0.1, 0.1, 0.8, 0.0], [0.0, 0.0, 0.0, 1.0]]
+    assert links(sentence(["▁a", "b", "▁c", END], ["▁x", "y", "▁z", END], rows), None, None) == [(0, 0), (1, 1)]
 
 
 def test_the_step_that_produces_a_word_aligns_it():

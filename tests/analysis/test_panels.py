@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from conftest import make_abd, make_deepatt, make_dictionary, make_lwc
-from lwc_fairseq.analysis.panels import MEAN, panels
+from lwc_fairseq.analysis.panels import MEAN, panels, sentences
 from lwc_fairseq.tasks.concat_translation import ConcatTranslationConfig, ConcatTranslationTask
 
 SOURCE, TARGET = "w1 w2 w3 w4", "w5 w6 w7"
@@ -53,7 +53,8 @@ def test_without_a_target_the_model_translates():
 
 def test_right_to_left_models_produce_the_last_word_first():
     model, task = make_deepatt(types=(17, 17), dtype=torch.float32), make_task(reverse_target=True)
-    assert panels(model, task, SOURCE, TARGET, 0, None)[0].rows == ["w7", "w6", "w5", "</s>"]
+    (panel,) = panels(model, task, SOURCE, TARGET, 0, None)
+    assert panel.rows == ["w7", "w6", "w5", "</s>"] and sentences(panel, task) == [SOURCE, TARGET]
 
 
 def test_what_is_not_there_is_refused():

@@ -104,6 +104,12 @@ def test_command(finished):
     assert said.strip() == f"wrote {finished / 'report.html'}" and (finished / "report.html").exists()
 
 
+def test_each_sentence_is_read_in_its_own_direction(finished):
+    run("lwc-fairseq", "report", finished)
+    page = (finished / "report.html").read_text()
+    assert "<dt>reference</dt><dd dir=auto>" in page and "<dd>" not in page
+
+
 @pytest.mark.parametrize("width", [390, 1000])
 def test_a_browser_shows_the_page(finished, tmp_path, width):
     """A phone and a desktop: all pictures, nothing on the console, nothing asked of a network."""

@@ -1,0 +1,22 @@
+"""The direction of a text."""
+
+import pytest
+
+from lwc_fairseq.analysis.direction import embedded, is_right_to_left
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("סבא שלי בן 78 .", True),
+        ("جدي عمره ( Bonn 123 ) .", True),
+        ("Bonn هي مدينة في ألمانيا", True),  # the first letter does not decide
+        ("My שלום friend", False),
+        ("我 爷爷", False),
+        ("12 .", False),
+        ("", False),
+    ],
+)
+def test_most_letters_decide(text, expected):
+    assert is_right_to_left(text) == expected
+    assert embedded(text) == (f"\u202b{text}\u202c" if expected else text)
