@@ -2,6 +2,7 @@
 
 from argparse import Namespace
 from collections.abc import Iterable
+from pathlib import Path
 
 from fairseq.utils import import_user_module
 
@@ -22,3 +23,10 @@ def import_plugins(user_dirs: Iterable[str]) -> None:
             import_user_module(Namespace(user_dir=user_dir))
         except FileNotFoundError as error:
             raise UserError(f"--user-dir {user_dir}: no such folder, and no installed package of this name") from error
+
+
+def absolute(user_dir: str) -> str:
+    """Return the full path of a folder, which commands in other folders find, too. The name of a package is returned
+    as it is."""
+    path = Path(user_dir)
+    return str(path.resolve()) if path.exists() else user_dir

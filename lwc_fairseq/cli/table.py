@@ -17,7 +17,7 @@ from ..experiments.runner import Runner
 from ..experiments.settings import Settings
 from ..experiments.table_file import load_profile, load_table
 from ..files import make_folder, read_lines
-from ..plugins import import_plugins
+from ..plugins import absolute, import_plugins
 from .arguments import add_first, add_user_dir, positive
 
 
@@ -87,7 +87,7 @@ def make_table(args: argparse.Namespace) -> int:
         out=args.out,
         train=tuple(args.train),
         generate=tuple(args.generate),
-        plugins=tuple(args.user_dir),
+        plugins=tuple(map(absolute, args.user_dir)),
     )
     bleu(settings.score)  # rejects an unknown tokenizer before hours of training
     jobs = settings.jobs(args.seeds)

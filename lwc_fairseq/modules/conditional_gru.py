@@ -49,7 +49,7 @@ class ConditionalGRU(nn.Module):
         self.attentions = nn.ModuleList(
             self.make_attention(memory_dim, dim, heads) for group in memory_dims for memory_dim in group
         )
-        self.plain = plain or any(type(attention) is not AdditiveAttention for attention in self.attentions)
+        self._plain = plain
         context_dims = [sum(attention.context_dim for attention in group) for group in self._groups(self.attentions)]
         self.cells = nn.ModuleList(GRUCell(width, dim) for width in [input_dim, *context_dims])
 
@@ -62,6 +62,11 @@ class ConditionalGRU(nn.Module):
             (R, context_dim) and weights (R, n).
         """
         return MultiHeadAttention(memory_dim, dim, heads) if heads else AdditiveAttention(memory_dim, dim)
+
+    @property
+    def plain(self) -> bool:
+        """Whether autograd computes the equations. Found on each call, because an attention may have been replaced."""
+        return self._plain or any(type(attention) is not AdditiveAttention for attention in self.attentions)
 
     @property
     def context_dims(self) -> list[int]:
