@@ -49,7 +49,17 @@ setup(
         "packaging",
     ],
     extras_require={
-        "test": ["build", "hypothesis", "pytest>=8", "pytest-xdist", "ruff", "setuptools", "tensorboardX"],
+        "sentencepiece": ["sentencepiece>=0.2"],
+        "test": [
+            "build",
+            "hypothesis",
+            "pytest>=8",
+            "pytest-xdist",
+            "ruff",
+            "sentencepiece",
+            "setuptools",
+            "tensorboardX",
+        ],
         # What unbabel-comet 2.2.7 needs. It is not listed itself, because its own requirements exclude NumPy 2, with
         # which it works. Install it without them: pip install --no-deps unbabel-comet
         "comet": [

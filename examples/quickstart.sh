@@ -73,6 +73,7 @@ write_report() {
   touch "$making"
 }
 
+preparation=('tokenize: true')
 steps=7
 step "making the demo corpus: German-English, 20,000 pairs" "$text" make_corpus
 step "learning a joint BPE of 2,000 merges" "$bpe" learn_bpe

@@ -130,6 +130,19 @@ tokenise() {
 # clean FROM SOURCE TARGET FLAG...: leaves out training pairs; examples/clean.py has the flags.
 clean() { python "$root/examples/clean.py" "$1" "$making" "${@:2}"; }
 
+# joint_sentencepiece FROM PIECES SOURCE TARGET: learns sentencepiece on both sides of the training set together and
+# applies it to all sets.
+joint_sentencepiece() {
+  local language set
+  mkdir -p "$making"
+  python "$root/examples/pieces.py" learn "$making/sentencepiece.model" "$2" "$1/train.$3" "$1/train.$4"
+  for language in "$3" "$4"; do
+    for set in train valid test; do
+      python "$root/examples/pieces.py" apply "$making/sentencepiece.model" < "$1/$set.$language" > "$making/$set.$language"
+    done
+  done
+}
+
 # joint_bpe FROM MERGES SOURCE TARGET: learns BPE on both sides of the training set together and applies it to all sets.
 joint_bpe() {
   local language
@@ -163,7 +176,25 @@ binarise() {
   log=$1.binarise.log
   preprocess "$1" "$making" "${@:2}"
   "${command[@]}" > "$log" 2>&1
+  describe_text "$1" "$2" "$3"
 }
+
+# describe_text FROM SOURCE TARGET: writes text.yaml, which tells `lwc-fairseq translate` how to prepare raw text, and
+# copies the files that it names. ${preparation[@]} are lines about tokens and case; lwc_fairseq/preparation.py has the keys.
+preparation=() truecase_model=''
+describe_text() {
+  local subwords=() codes
+  for codes in "$1/codes" "$1/codes.$2"; do
+    [ ! -f "$codes" ] || { cp "$codes" "$making/codes" && subwords=('bpe: subword_nmt' 'codes: codes'); }
+  done
+  codes=$1/sentencepiece.model
+  [ ! -f "$codes" ] || { cp "$codes" "$making" && subwords=('bpe: sentencepiece' 'codes: sentencepiece.model'); }
+  [ -z "$truecase_model" ] || cp "$truecase_model" "$making/truecase_model"
+  printf '%s\n' "source: $2" "target: $3" "${preparation[@]}" "${subwords[@]}" > "$making/text.yaml"
+}
+
+# subwords_of DATA: prints the kind of sub-words of binary data.
+subwords_of() { sed -n 's/^bpe: //p' "$1/text.yaml"; }
 
 # preprocess FROM TO SOURCE TARGET [FLAG...]: sets ${command[@]}, which makes binary data.
 preprocess() {
@@ -181,11 +212,14 @@ tokens_to_data() {
 }
 
 # pairs_to_data FROM SOURCE TARGET joint|separate MERGES: learns BPE, applies it and makes binary data in $out/data.
-# With joint BPE both languages share a dictionary. The environment variable MERGES replaces the argument.
+# With joint BPE both languages share a dictionary. The environment variable MERGES replaces the argument. If
+# $sentencepiece is set, sentencepiece makes the sub-words.
+sentencepiece=''
 pairs_to_data() {
-  local languages=("$3" "$2") joined=()
+  local languages=("$3" "$2") joined=() learn=$4_bpe
   [ "$4" = separate ] || { languages=("$3") joined=(--joined-dictionary); }
-  step "learning and applying BPE" "$out/bpe" "$4_bpe" "$1" "${MERGES:-$5}" "$2" "$3"
+  [ -z "$sentencepiece" ] || learn=$4_sentencepiece
+  step "learning and applying sub-words" "$out/bpe" "$learn" "$1" "${MERGES:-$5}" "$2" "$3"
   step "binarising" "$out/data" binarise "$out/bpe" "$2" "$3" "${joined[@]}"
   summary "$out/bpe" "${languages[@]}"
 }
@@ -204,6 +238,7 @@ summary() {
 # train_table TABLE: trains and scores the rows of TABLE on the data of prepare.sh, in $out/table. Keeps finished runs.
 train_table() {
   [ -d "$out/data" ] || fail "$out/data is missing: run prepare.sh first"
+  [ "$(subwords_of "$out/data")" != sentencepiece ] || flags=(--generate '--post-process sentencepiece' "${flags[@]}")
   lwc-fairseq table "$1" --data "$out/data" --out "$out/table" "${flags[@]}"
 }
 

@@ -1,33 +1,43 @@
-"""Loading trained models in Python: `load(checkpoint, data).translate(["…"])`."""
+"""Loading trained models in Python: `load(checkpoint).translate(["…"])`."""
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 from fairseq.hub_utils import GeneratorHubInterface, from_pretrained
 
 from lwc_fairseq_compat import UserError
+
+from .preparation import Words, read_preparation
 
 Source = str | os.PathLike
 
 
 def load(
     checkpoint: Source | Sequence[Source],
-    data: Source,
+    data: Source | None = None,
     *,
     bpe_codes: Source | None = None,
     tokenizer: str | None = None,
+    detokenize: bool = False,
+    attention: bool = False,
     **settings,
 ) -> GeneratorHubInterface:
     """Load a model for translation, or an ensemble of models with the same dictionaries.
 
-        load("checkpoint_best.pt", "data-bin", bpe_codes="codes").translate(["Ein Satz ."], beam=6)
+        load(["seed1/checkpoint_best.pt", "seed2/checkpoint_best.pt"]).translate(["Ein Satz."], beam=6)
+
+    If the data folder contains `text.yaml` (:mod:`~lwc_fairseq.preparation`), the model takes raw text.
 
     Args:
-        checkpoint: the checkpoint file or, for an ensemble, several files in one folder.
-        data: the folder that fairseq-preprocess wrote.
-        bpe_codes: the codes of subword-nmt. Without them, sentences and translations consist of subwords.
-        tokenizer: the name of a fairseq tokenizer, such as "moses".
+        checkpoint: the checkpoint file or, for an ensemble, several files.
+        data: the folder that fairseq-preprocess wrote; by default that of the training.
+        bpe_codes: the codes of subword-nmt, instead of `text.yaml`. Without both, sentences and translations consist of
+            subwords.
+        tokenizer: the name of a fairseq tokenizer, such as "moses", instead of `text.yaml`.
+        detokenize: return translations as raw text, as `text.yaml` says.
+        attention: fill "attention" and "alignment" of the hypotheses that `generate` returns; slower.
         settings: options of the task or the model that override those in the checkpoint, such as
             gnmt_length_penalty=True.
 
@@ -36,18 +46,37 @@ def load(
         so `.cuda()` and `.half()` work.
 
     Raises:
-        UserError: a file does not exist, or the ensemble's files are not in one folder.
+        UserError: a file does not exist.
     """
     paths = [Path(one) for one in ([checkpoint] if isinstance(checkpoint, Source) else checkpoint)]
-    for path in [*paths, Path(data), *([Path(bpe_codes)] if bpe_codes else [])]:
+    for path in [*paths, *(Path(one) for one in (data, bpe_codes) if one)]:
         if not path.exists():
             raise UserError(f"{path}: no such file or folder")
-    if len({path.resolve().parent for path in paths}) > 1:
-        raise UserError(f"{', '.join(map(str, paths))}: an ensemble's files must be in one folder")
+    folder = Path(data) if data else data_of_training(paths[0])
     if bpe_codes:
         settings |= {"bpe": "subword_nmt", "bpe_codes": str(bpe_codes)}
     if tokenizer:
         settings["tokenizer"] = tokenizer
-    names = os.pathsep.join(path.name for path in paths)
-    loaded = from_pretrained(str(paths[0].resolve().parent), names, str(Path(data).resolve()), **settings)
-    return GeneratorHubInterface(loaded["args"], loaded["task"], loaded["models"])
+    if attention:
+        settings["print_alignment"] = "hard"
+    names = os.pathsep.join(str(path.resolve()) for path in paths)
+    loaded = from_pretrained(str(paths[0].resolve().parent), names, str(folder.resolve()), **settings)
+    model = GeneratorHubInterface(loaded["args"], loaded["task"], loaded["models"])
+    preparation = read_preparation(folder)
+    if preparation and not (bpe_codes or tokenizer):
+        model.tokenizer, model.bpe = Words(preparation, detokenize), preparation.subwords()
+    elif detokenize and not tokenizer:
+        raise UserError(f"{folder}: no text.yaml says how its text was made, so translations cannot be detokenized")
+    return model
+
+
+def data_of_training(checkpoint: Path) -> Path:
+    """Return the folder of binary data that a model was trained on.
+
+    Raises:
+        UserError: there is no such folder.
+    """
+    data = load_checkpoint_to_cpu(str(checkpoint))["cfg"]["task"]["data"].split(os.pathsep)[0]
+    if not Path(data).is_dir():
+        raise UserError(f"{checkpoint}: trained on {data}, which does not exist here: name the folder of its data")
+    return Path(data)

@@ -56,7 +56,17 @@ def test_bad_input(tiny_checkpoint, tiny_data, tmp_path):
         load(tmp_path / "none.pt", tiny_data)
     with pytest.raises(ValueError, match="no such file or folder"):
         load(tiny_checkpoint, tmp_path / "none")
+
+
+def test_an_ensemble_of_files_in_two_folders(tiny_checkpoint, tiny_data, printed, tmp_path):
     copy = tmp_path / "copy.pt"
     copy.write_bytes(tiny_checkpoint.read_bytes())
-    with pytest.raises(ValueError, match="must be in one folder"):
-        load([tiny_checkpoint, copy], tiny_data)
+    assert load([tiny_checkpoint, copy], tiny_data).translate(SENTENCES) == printed
+
+
+def test_data_of_the_training_that_are_gone(tiny_checkpoint, tmp_path):
+    state = torch.load(tiny_checkpoint, weights_only=False)
+    state["cfg"]["task"]["data"] = str(tmp_path / "gone")
+    torch.save(state, tmp_path / "moved.pt")
+    with pytest.raises(ValueError, match="gone, which does not exist here: name the folder of its data"):
+        load(tmp_path / "moved.pt")

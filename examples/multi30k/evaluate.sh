@@ -10,5 +10,5 @@ parse '--out=' "$@"
 [ ${#words[@]} = 1 ] || usage
 out=${out:-$PWD/runs/multi30k}
 
-translate "${words[0]}" --beam 6 --lenpen 1.1 --gnmt-length-penalty --post-process subword_nmt
+translate "${words[0]}" --beam 6 --lenpen 1.1 --gnmt-length-penalty --post-process "$(subwords_of "$out/data")"
 sacrebleu "$out/text/test.en" -i "$translations" --tokenize none --force --metrics bleu chrf

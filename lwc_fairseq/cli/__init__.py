@@ -1,4 +1,4 @@
-"""The command `lwc-fairseq`: tables of runs, averages of checkpoints, and analysis of models."""
+"""The command `lwc-fairseq`: tables of runs, translation, averages of checkpoints, and analysis of models."""
 
 import argparse
 import logging
@@ -35,8 +35,9 @@ def add_commands_with_requirements(commands) -> None:
     from .compare import add_compare
     from .report import add_report
     from .table import add_table
+    from .translate import add_translate
 
-    for add in (add_table, add_average, add_align, add_aer, add_compare, add_attention, add_report):
+    for add in (add_table, add_translate, add_average, add_align, add_aer, add_compare, add_attention, add_report):
         add(commands)
 
 

@@ -10,8 +10,12 @@ RECIPE = ROOT / "examples" / "multi30k"
 
 @pytest.mark.skipif(not MULTI30K.is_dir(), reason="Multi30k is not beside the repository")
 @LONG
-def test_recipe_on_a_slice(tmp_path):
-    rows = ("lwc", "lstm", "transformer", "rnnsearch", "deepatt", "abd")
+@pytest.mark.parametrize(
+    ("flags", "rows"),
+    [((), ("lwc", "lstm", "transformer", "rnnsearch", "deepatt", "abd")), (("--sentencepiece",), ("lwc",))],
+    ids=["subword-nmt", "sentencepiece"],
+)
+def test_recipe_on_a_slice(tmp_path, flags, rows):
     text, out = tmp_path / "text", tmp_path / "out"
     text.mkdir()
     for split, size in (("train", 300), ("val", 30), ("test_2016_flickr", 12)):
@@ -19,8 +23,8 @@ def test_recipe_on_a_slice(tmp_path):
             lines = (MULTI30K / f"{split}.{language}").read_text(encoding="utf-8").splitlines(keepends=True)
             (text / f"{split}.{language}").write_text("".join(lines[:size]), encoding="utf-8")
 
-    prepare = ("bash", RECIPE / "prepare.sh", "--from", text, "--out", out)
-    assert run(*prepare, MERGES="200").stdout.splitlines()[-1] == f"{out}/data: 300 training pairs"
+    prepare = ("bash", RECIPE / "prepare.sh", "--from", text, "--out", out, *flags)
+    assert run(*prepare, MERGES="400").stdout.splitlines()[-1] == f"{out}/data: 300 training pairs"
     assert run(*prepare).stdout.count("done before") == 3
 
     narrow = (
@@ -35,7 +39,10 @@ def test_recipe_on_a_slice(tmp_path):
     checkpoint = out / "table" / rows[0] / "seed1" / "checkpoint_best.pt"
     scored = run("bash", RECIPE / "evaluate.sh", checkpoint, "--out", out, "--", "--cpu").stdout
     assert '"name": "BLEU"' in scored and "tok:none" in scored
-    assert len((checkpoint.parent / "checkpoint_best.test.txt").read_text().splitlines()) == 12
+    translations = (checkpoint.parent / "checkpoint_best.test.txt").read_text()
+    assert len(translations.splitlines()) == 12 and "@@" not in translations and "▁" not in translations
+    raw = run("lwc-fairseq", "translate", checkpoint, "--detokenize", stdin="Ein Mann läuft.\n").stdout
+    assert len(raw.splitlines()) == 1 and "▁" not in raw
 
 
 def test_missing_data_is_named(tmp_path):

@@ -1,0 +1,117 @@
+"""How raw text becomes the tokens of a data set, and how translations become raw text again.
+
+The recipes write `text.yaml` beside the binary data:
+
+    source: de                # the languages, for the rules of Moses
+    target: en
+    normalize: true           # punctuation, by Moses' rules
+    tokenize: true            # by Moses' rules
+    split_hyphens: false      # whether the tokenizer splits words at hyphens
+    case: lower               # or keep, or truecase: the first word of a sentence gets its usual case
+    case_model: model.de      # of the truecaser
+    bpe: subword_nmt          # or sentencepiece
+    codes: codes              # the codes of subword-nmt, or the model of sentencepiece
+
+Every key but the languages may be missing. Files are beside `text.yaml`.
+"""
+
+from argparse import Namespace
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import yaml
+from fairseq.data import encoders
+from sacremoses import MosesDetokenizer, MosesDetruecaser, MosesPunctNormalizer, MosesTokenizer, MosesTruecaser
+
+from lwc_fairseq_compat import UserError
+
+FILE = "text.yaml"
+CASES = ("keep", "lower", "truecase")
+OPTIONS = {"subword_nmt": "bpe_codes", "sentencepiece": "sentencepiece_model"}
+"""The option of each of fairseq's sub-word encoders that names its file."""
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """The content of `text.yaml`, with whole paths of files."""
+
+    source: str
+    target: str
+    normalize: bool = False
+    tokenize: bool = False
+    split_hyphens: bool = False
+    case: str = "keep"
+    case_model: str | None = None
+    bpe: str | None = None
+    codes: str | None = None
+
+    def subwords(self):
+        """Return fairseq's encoder of sub-words, or None.
+
+        Raises:
+            UserError: the package `sentencepiece` is needed, but not installed.
+        """
+        if self.bpe is None:
+            return None
+        try:
+            return encoders.build_bpe(Namespace(bpe=self.bpe, bpe_separator="@@", **{OPTIONS[self.bpe]: self.codes}))
+        except ImportError as error:
+            raise UserError("the data has sub-words of sentencepiece: pip install sentencepiece") from error
+
+
+def read_preparation(data: Path) -> Preparation | None:
+    """Read `text.yaml` in a folder of binary data. Return None if there is no such file.
+
+    Raises:
+        UserError: the file is invalid, or a file that it names does not exist.
+    """
+    path = data / FILE
+    if not path.exists():
+        return None
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        found = Preparation(**content)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, TypeError) as error:
+        known = ", ".join(field.name for field in fields(Preparation))
+        raise UserError(f"{path}: give source, target and other keys of {known}: {error}") from error
+    if found.case not in CASES:
+        raise UserError(f"{path}: case {found.case}: choose {', '.join(CASES)}")
+    if found.bpe not in (None, *OPTIONS):
+        raise UserError(f"{path}: bpe {found.bpe}: choose {', '.join(OPTIONS)}")
+    files = {key: str(data / name) for key in ("case_model", "codes") if (name := getattr(found, key))}
+    for key, needed in (("case_model", found.case == "truecase"), ("codes", found.bpe is not None)):
+        if needed and not (key in files and Path(files[key]).is_file()):
+            raise UserError(f"{path}: {key}: {files.get(key, 'missing')}: no such file")
+    return Preparation(**{**content, **files})
+
+
+class Words:
+    """Converts raw lines to words, and words to raw lines. It has the interface of fairseq's tokenizers.
+
+    Args:
+        detokenize: whether `decode` undoes tokenization and truecasing. Lower case remains.
+    """
+
+    def __init__(self, preparation: Preparation, detokenize: bool):
+        self.preparation, self.detokenize = preparation, detokenize
+        self.normalizer = MosesPunctNormalizer(preparation.source)
+        self.tokenizer, self.detokenizer = MosesTokenizer(preparation.source), MosesDetokenizer(preparation.target)
+        self.truecaser = MosesTruecaser(preparation.case_model) if preparation.case == "truecase" else None
+
+    def encode(self, line: str) -> str:
+        """Return the words of a raw line, separated by spaces."""
+        if self.preparation.normalize:
+            line = self.normalizer.normalize(line)
+        if self.preparation.tokenize:
+            line = self.tokenizer.tokenize(line, self.preparation.split_hyphens, return_str=True)
+        if self.truecaser:
+            line = self.truecaser.truecase(line, return_str=True)
+        return line.lower() if self.preparation.case == "lower" else line
+
+    def decode(self, text: str) -> str:
+        """Return a translation, words separated by spaces, as raw text or, without `detokenize`, as it is."""
+        if not self.detokenize:
+            return text
+        if self.truecaser:
+            text = MosesDetruecaser().detruecase(text, return_str=True)
+        return self.detokenizer.detokenize(text.split()) if self.preparation.tokenize else text

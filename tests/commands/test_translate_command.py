@@ -1,0 +1,116 @@
+"""`lwc-fairseq translate` and `lwc_fairseq.load`: raw text in, translations out."""
+
+import shutil
+
+import pytest
+import torch
+import yaml
+
+from conftest import TASK, TINY_LWC, TINY_TRAINING, hypotheses, run
+from lwc_fairseq import load
+from lwc_fairseq.preparation import Words, read_preparation
+
+RAW = ["Ba de.", "", "fi", "GA ge gi go, ba"]
+"""Raw lines; the model knows lower-cased words, and no punctuation."""
+TOKENS = ["ba de .", "", "fi", "ga ge gi go , ba"]
+
+
+@pytest.fixture(scope="module")
+def described_data(tiny_data, tmp_path_factory):
+    """The tiny data with a `text.yaml`, as the recipes write it. BPE splits `fi` alone into its letters."""
+    data = tmp_path_factory.mktemp("described") / "data"
+    shutil.copytree(tiny_data, data)
+    merges = sorted({f"{word[0]} {word[1]}</w>" for word in " ".join(TOKENS).split() if len(word) > 1 and word != "fi"})
+    (data / "codes").write_text("\n".join(["#version: 0.2", *merges, ""]))
+    describe(data, tokenize=True, case="lower", bpe="subword_nmt", codes="codes")
+    return data
+
+
+def describe(data, **keys) -> None:
+    (data / "text.yaml").write_text(yaml.safe_dump({"source": "de", "target": "en", **keys}))
+
+
+@pytest.fixture(scope="module")
+def seeds(described_data, tmp_path_factory):
+    """Two models of the same data, in folders of their own."""
+    folder = tmp_path_factory.mktemp("seeds")
+    for seed in ("1", "2"):
+        out = ("--max-update", "12", "--seed", seed, "--save-dir", folder / seed)
+        run("fairseq-train", described_data, "--task", "concat_translation", *TINY_LWC, *TINY_TRAINING, *out)
+    return [folder / seed / "checkpoint_last.pt" for seed in ("1", "2")]
+
+
+def translate(*arguments, lines=RAW, check: bool = True):
+    return run("lwc-fairseq", "translate", *arguments, stdin="".join(f"{line}\n" for line in lines), check=check)
+
+
+def expected(data, *checkpoints) -> list[str]:
+    """What fairseq-interactive makes of the words, split as by BPE."""
+    path = ":".join(map(str, checkpoints))
+    words = "".join(f"{line}\n" for line in TOKENS).replace("fi\n", "f@@ i\n")
+    output = run("fairseq-interactive", data, *TASK, "--path", path, "--cpu", stdin=words).stdout
+    return [f"{text} ".replace("@@ ", "").rstrip() for text, _ in hypotheses(output)]
+
+
+def test_one_line_for_each_line(described_data, seeds):
+    done = translate(seeds[0], "--cpu")
+    assert done.stdout.splitlines() == expected(described_data, seeds[0])
+    assert done.stdout.splitlines()[1] == "" and "4 lines" in done.stderr
+
+
+def test_buffers_keep_the_order(seeds):
+    whole = translate(seeds[0]).stdout
+    assert translate(seeds[0], "--buffer-size", "3", "--batch-size", "1").stdout == whole
+
+
+def test_several_checkpoints_are_an_ensemble(described_data, seeds):
+    translations = translate(*seeds, "--data", described_data).stdout.splitlines()
+    assert translations == expected(described_data, *seeds)
+    assert load(seeds, described_data).translate(RAW) == translations
+
+
+def test_text_that_is_not_described_is_taken_as_it_is(tiny_data, seeds):
+    lines = translate(seeds[0], "--data", tiny_data, lines=TOKENS[2:]).stdout.splitlines()
+    assert lines == load(seeds[0], tiny_data).translate(TOKENS[2:])
+    failed = translate(seeds[0], "--data", tiny_data, "--detokenize", check=False)
+    assert failed.returncode and "no text.yaml says how its text was made" in failed.stderr.splitlines()[-1]
+
+
+def test_attention_in_python(seeds):
+    model = load(seeds[0], attention=True)
+    ((best, *_),) = model.generate([model.encode("ba de ga")], beam=2)
+    assert best["attention"].shape == (4, len(best["tokens"]))
+    assert (best["attention"].sum(0) > 0).all() and len(best["alignment"]) == len(best["tokens"]) - 1
+    ((without, *_),) = load(seeds[0]).generate([model.encode("ba de ga")], beam=2)
+    assert not without["attention"].numel() and torch.equal(without["tokens"], best["tokens"])
+
+
+def test_text_becomes_words_and_words_become_text(tmp_path):
+    (tmp_path / "model").write_text("haus (1/1)\nHaus (5/6) haus (1)\nDas (1/9) das (8)\n")
+    describe(tmp_path, normalize=True, tokenize=True, case="truecase", case_model="model")
+    words = Words(read_preparation(tmp_path), detokenize=True)
+    assert words.encode("Das Haus, „alt“!") == "das Haus , &quot; alt &quot; !"
+    assert words.decode("the house , it is . ") == "The house, it is."
+    describe(tmp_path, tokenize=True, split_hyphens=True)
+    assert Words(read_preparation(tmp_path), detokenize=False).encode("E-Mail") == "E @-@ Mail"
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"case": "upper"}, "case upper: choose keep, lower, truecase"),
+        ({"bpe": "wordpiece"}, "bpe wordpiece: choose subword_nmt, sentencepiece"),
+        ({"bpe": "sentencepiece"}, "codes: missing: no such file"),
+        ({"case": "truecase", "case_model": "none"}, "none: no such file"),
+        ({"tokenise": True}, "give source, target and other keys of source, target, normalize"),
+    ],
+)
+def test_a_bad_description_is_named(keys, message, tmp_path):
+    describe(tmp_path, **keys)
+    with pytest.raises(ValueError, match=message):
+        read_preparation(tmp_path)
+
+
+def test_missing_files_are_named(seeds, tmp_path):
+    failed = translate(seeds[0], tmp_path / "none.pt", check=False)
+    assert failed.returncode and failed.stderr.endswith("none.pt: no such file or folder\n")
