@@ -107,7 +107,8 @@ class ConditionalGRU(nn.Module):
             The states s (T, R, d); the contexts of each attention, (R, T, D), or (R, T, d) with multi-head attention;
             and the weights of each attention, (R, T, n), averaged over the heads.
         """
-        projected = self.cells[0].input(inputs)
+        # Without `contiguous`, linear would copy the inputs as well, and add b in a pass of its own.
+        projected = self.cells[0].input(inputs.contiguous())
         state = state.to(projected.dtype)  # half precision under autocast
         return (self._run if self.plain else self._run_kernel)(projected, state, memories)
 

@@ -10,7 +10,7 @@ Letters: B sentences, n source tokens, d state width. Sequences are time-major i
 import torch
 from torch import Tensor, nn
 
-from .gru import GRULayer
+from .gru import GRULayer, run_together
 
 
 class SourceOrder:
@@ -31,8 +31,9 @@ class SourceOrder:
         self.tokens = tokens.gather(1, (column + first) % width)
         self.columns = (column - first) % width
         self.padding_mask = column >= lengths
-        self._backward = torch.where(self.padding_mask, column, lengths - 1 - column).T  # (n, B)
-        self._last = (lengths - 1).clamp(min=0).T
+        last = lengths - 1
+        self._backward = torch.where(self.padding_mask, column, last - column).T  # (n, B)
+        self._last = last.clamp(min=0).T
 
     def reverse(self, sequence: Tensor) -> Tensor:
         """Reverse each sentence of (n, B, width). Padding stays at the end, so a second call restores the order."""
@@ -55,14 +56,18 @@ class BidirectionalEncoder(nn.Module):
     def __init__(self, input_dim: int, dim: int, plain: bool = False):
         super().__init__()
         self.dims = [2 * dim]
+        self.plain = plain
         self.forward_layer = GRULayer([input_dim], dim, plain)
         self.backward_layer = GRULayer([input_dim], dim, plain)
 
     def forward(self, x: Tensor, order: SourceOrder) -> tuple[list[Tensor], Tensor]:
         """Map x (n, B, input_dim) to [h (n, B, 2d)] and the last state of the backward GRU, at the first word, (B,
         d)."""
-        forward = self.forward_layer([x])
-        backward = self.backward_layer([order.reverse(x)])
+        layers, inputs = [self.forward_layer, self.backward_layer], [x, order.reverse(x)]
+        if x.is_cuda and not self.plain:
+            forward, backward = run_together(layers, inputs)
+        else:
+            forward, backward = (layer([one]) for layer, one in zip(layers, inputs, strict=True))
         return [torch.cat([forward, order.reverse(backward)], dim=-1)], order.last(backward)
 
 

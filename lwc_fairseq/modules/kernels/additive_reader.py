@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ..attention_memory import ProjectedMemory
-from .tanh import tanh_
+from .tanh import tanh_of_sum
 
 LARGEST = 2**22
 """Maximum number of elements of a temporary tensor on the CPU. glibc returns blocks of more than 32 MiB to the system
@@ -38,30 +38,36 @@ class AdditiveReader:
         self.padding_mask = memory.padding_mask[:, None]
         self.tensors = (self.query, self.energy, self.keys, self.values)
         """The tensors that get gradients."""
-        self.queries: list[Tensor] = []  # one per step, (S, beam, 1, d)
-        self.alphas: list[Tensor] = []  # one per step, (S, beam, n)
 
-    def read(self, state: Tensor, given: Tensor, beta: int) -> None:
-        """Add what the states (R, d) of the next step read to beta · given, (R, 3d), in place."""
-        sentences, _, dim = self.keys.shape
-        query = (state @ self.query.T).view(sentences, -1, 1, dim)
-        scores = self._scores(query).masked_fill_(self.padding_mask, torch.finfo(state.dtype).min)
-        alpha = scores.softmax(-1)
-        self.queries.append(query)
-        self.alphas.append(alpha)
-        given.view(sentences, -1, given.size(1)).baddbmm_(alpha, self.values, beta=beta)
+    def begin(self, steps: int, rows: int) -> None:
+        """Allocate the tensors that the loop stores, for T steps and R rows."""
+        sentences, tokens, dim = self.keys.shape
+        beam = rows // sentences
+        self.queries = self.keys.new_empty(steps, sentences, beam, 1, dim)
+        self.alphas = self.keys.new_empty(steps, sentences, beam, tokens)
+        self.scores = torch.empty_like(self.alphas).copy_(self.padding_mask)  # at first 1 at padding, and 0 at words
 
-    def _scores(self, query: Tensor) -> Tensor:
-        """Compute the scores (S, beam, n) of queries (S, beam, 1, d), a few sentences at a time."""
-        if query.is_cuda:
-            return additive_tanh(query, self.keys) @ self.energy
-        sentences = max(1, LARGEST * len(query) // (query.size(1) * self.keys.numel()))
-        parts = zip(query.split(sentences), self.keys.split(sentences), strict=True)
-        return torch.cat([additive_tanh(*part) @ self.energy for part in parts])
+    def read(self, step: int, state: Tensor, given: Tensor, beta: int) -> None:
+        """Add what the states (R, d) of a step read to beta · given, (R, 3d), in place."""
+        query, scores, alpha = self.queries[step], self.scores[step], self.alphas[step]
+        sentences, beam, _ = alpha.shape
+        torch.mm(state, self.query.T, out=query.view(state.shape))
+        self._score(query, scores)
+        torch.softmax(scores, -1, out=alpha)
+        given.view(sentences, beam, given.size(1)).baddbmm_(alpha, self.values, beta=beta)
 
-    def weights(self) -> Tensor:
-        """Return α of all steps, (T, S, beam, n)."""
-        return torch.stack(self.alphas)
+    def _score(self, query: Tensor, scores: Tensor) -> None:
+        """Compute the scores (S, beam, n) of queries (S, beam, 1, d) in place, on a CPU a few sentences at a time.
+
+        Padding gets half of the lowest number, so that adding to it never reaches -∞: the softmax of a sentence with
+        no words would be NaN.
+        """
+        sentences, lowest = len(query), torch.finfo(scores.dtype).min / 2
+        if not query.is_cuda:
+            sentences = max(1, LARGEST * sentences // (query.size(1) * self.keys.numel()))
+        for part in zip(query.split(sentences), self.keys.split(sentences), scores.split(sentences), strict=True):
+            tanh = additive_tanh(*part[:2])
+            part[2].view(-1).addmv_(tanh.view(-1, tanh.size(-1)), self.energy, beta=lowest)
 
 
 class AdditiveReaderGradients:
@@ -69,23 +75,27 @@ class AdditiveReaderGradients:
 
     It recomputes the tanh instead of storing it, because a tensor (S, beam, n, d) per step would be by far the largest.
 
+    The loop leaves the factor -v out of the gradients of the queries. The query matrix has it instead, and so has the
+    gradient of that matrix, once.
+
     Args:
-        grad_weights: the gradient of the reader's `weights()`.
-        states: the states that attend, (T, R, d).
+        grad_weights: the gradient of the reader's weights α.
+        queries: where the loop writes the gradients of the queries, (T, R, d).
     """
 
-    def __init__(self, reader: AdditiveReader, grad_weights: Tensor, states: Tensor):
+    def __init__(self, reader: AdditiveReader, grad_weights: Tensor, queries: Tensor):
         self.reader = reader
         self.grad_alphas = grad_weights.clone(memory_format=torch.contiguous_format)  # the loop adds those of the reads
         self.grad_scores: list[Tensor] = []  # from the last step to the first, (S, beam, n)
-        self.states = states
-        self.queries = torch.empty_like(states)
+        self.queries = queries
+        self.factor = -reader.energy[:, None]
+        self.query = reader.query * self.factor
         self.energy = torch.zeros_like(reader.energy)
         # The gradient of the keys without the factor v is Σ_t ds - Σ_t ds · tanh². This is the second sum.
         self.scores_tanh2 = torch.zeros_like(reader.keys)
 
-    def read(self, step: int, grad_read: Tensor, grad_state: Tensor) -> None:
-        """Add to the gradient of the states (R, d) what the gradient of their reads (R, 3d) contributes."""
+    def read(self, step: int, grad_read: Tensor) -> None:
+        """Compute the gradient of a step's queries from the gradient of what they read, (R, 3d)."""
         reader = self.reader
         sentences, tokens, dim = reader.keys.shape
         alpha, query = reader.alphas[step], reader.queries[step]
@@ -100,21 +110,24 @@ class AdditiveReaderGradients:
         for row in range(grad_score.size(1)):
             self.scores_tanh2.addcmul_(grad_score[:, row, :, None], tanh2[:, row])
         # v ∘ Σ_i ds_i (1 - tanh_i²) = -v ∘ Σ_i ds_i tanh_i², because the ds_i of a softmax sum to zero
-        summed = torch.bmm(grad_score.view(-1, 1, tokens), tanh2.view(-1, tokens, dim)).squeeze(1)
-        torch.mul(summed, -reader.energy, out=self.queries[step])
-        grad_state.addmm_(self.queries[step], reader.query)
+        grad_query = self.queries[step].unsqueeze(1)
+        torch.bmm(grad_score.view(-1, 1, tokens), tanh2.view(-1, tokens, dim), out=grad_query)
 
-    def of_tensors(self, grad_reads: Tensor) -> tuple[Tensor, ...]:
-        """Return the gradients of the reader's `tensors`, given the gradient of what all steps read, (T, R, 3d)."""
+    def of_tensors(self, grad_query: Tensor, grad_reads: Tensor) -> tuple[Tensor, ...]:
+        """Return the gradients of the reader's `tensors`.
+
+        Args:
+            grad_query: the product of `queries` and the states that attend, summed over all steps, (d, d).
+            grad_reads: the gradient of what all steps read, (T, R, 3d).
+        """
         steps, sentences, beam, _ = self.grad_alphas.shape
-        grad_query = self.queries.flatten(0, 1).T @ self.states.flatten(0, 1)
         scores = torch.stack(self.grad_scores).sum((0, 2))
         grad_keys = (scores[..., None] - self.scores_tanh2) * self.reader.energy
-        alphas = self.reader.weights().permute(1, 3, 0, 2).reshape(sentences, -1, steps * beam)
+        alphas = self.reader.alphas.permute(1, 3, 0, 2).reshape(sentences, -1, steps * beam)
         reads = grad_reads.view(steps, sentences, beam, -1).transpose(0, 1).reshape(sentences, steps * beam, -1)
-        return grad_query, self.energy, grad_keys, torch.bmm(alphas, reads)
+        return grad_query * self.factor, self.energy, grad_keys, torch.bmm(alphas, reads)
 
 
 def additive_tanh(query: Tensor, keys: Tensor) -> Tensor:
     """Compute tanh(W s + U h_i), (S, beam, n, d), from queries (S, beam, 1, d) and keys (S, n, d)."""
-    return tanh_(query + keys[:, None])
+    return tanh_of_sum(query, keys[:, None])

@@ -13,7 +13,8 @@ steps. Autograd would store each step's intermediate tensors and accumulate each
 On a GPU, a step takes as long as it takes to launch its operations. So the loops write their results where they are
 needed next, without copies, and products add to what is already there.
 
-Letters: T steps, R rows (sentences, or hypotheses in decoding), d state width.
+Letters: T steps, R rows (sentences, or hypotheses in decoding), d state width. A shape that begins with … may have a
+leading axis, for several chains of equal shape that run together; chains with readers have none.
 """
 
 import torch
@@ -23,13 +24,16 @@ from torch.autograd.function import once_differentiable
 from .additive_reader import AdditiveReader, AdditiveReaderGradients
 from .tanh import tanh_
 
+ONE = torch.tensor(1.0)
+
 
 class Link:
     """One GRU of a chain, for one loop over time.
 
     Args:
-        recurrent: U, (3d, d).
-        inputs: W x + b of all steps, (T, R, 3d), or None if the GRU's whole input comes from memories.
+        recurrent: U, (…, 3d, d).
+        inputs: W x + b of all steps, (…, T, R, 3d), which the loop overwrites; or None if the GRU's whole input comes
+            from memories.
         readers: attentions to memories. The gates add what they read.
     """
 
@@ -47,25 +51,29 @@ class Link:
         """Allocate the tensors that the forward loop stores for the backward loop.
 
         Args:
-            states: where the loop stores the state before each step, (T, R, d).
+            states: where the loop stores the state before each step, (…, T, R, d).
         """
-        steps, rows, dim = states.shape
+        *leading, steps, rows, dim = states.shape
         self.states = states
         self.reset_states = torch.empty_like(states)
         # At first the input of each step, then [z; r; h̃].
-        self.activations = states.new_empty(steps, rows, 3 * dim) if self.inputs is None else self.inputs.clone()
+        new = self.inputs is None
+        self.activations = states.new_empty(*leading, steps, rows, 3 * dim) if new else self.inputs
         self.gates, self.candidates = self.activations.split([2 * dim, dim], dim=-1)
+        stored = (states, self.activations, self.gates, *self.gates.chunk(2, dim=-1), self.candidates)
+        self.steps = list(zip(*(tensor.unbind(-3) for tensor in (*stored, self.reset_states)), strict=True))
+        self.of_gates, self.of_candidate = (part.mT for part in self.recurrent.split([2 * dim, dim], dim=-2))
+        for reader in self.readers:
+            reader.begin(steps, rows)
 
     def step(self, t: int, out: Tensor) -> None:
-        """Write GRU(state before step t, input of step t), (R, d), to `out`."""
-        state, gates, candidate = self.states[t], self.gates[t], self.candidates[t]
-        dim = state.size(1)
+        """Write GRU(state before step t, input of step t), (…, R, d), to `out`."""
+        state, activation, gates, update, reset, candidate, reset_state = self.steps[t]
         for number, reader in enumerate(self.readers):
-            reader.read(state, self.activations[t], beta=0 if number == 0 and self.inputs is None else 1)
-        gates.addmm_(state, self.recurrent[: 2 * dim].T).sigmoid_()
-        update, reset = gates.chunk(2, dim=1)
-        torch.mul(reset, state, out=self.reset_states[t])
-        tanh_(candidate.addmm_(self.reset_states[t], self.recurrent[2 * dim :].T))
+            reader.read(t, state, activation, beta=0 if number == 0 and self.inputs is None else 1)
+        add_product_(gates, state, self.of_gates).sigmoid_()
+        torch.mul(reset, state, out=reset_state)
+        tanh_(add_product_(candidate, reset_state, self.of_candidate))
         torch.lerp(state, candidate, update, out=out)
 
 
@@ -74,9 +82,12 @@ class LinkGradients:
 
     With δ, the gradient of h', the gradients of the inputs of a GRU's gates and candidate are
 
-        δ_z = δ ∘ (h̃ - h) ∘ z (1 - z),   δ_h = δ ∘ z ∘ (1 - h̃²),   δ_r = (U_hᵀ δ_h) ∘ h ∘ r (1 - r)
+        δ_z = δ ∘ (h̃ - h) ∘ z (1 - z),   δ_h = δ ∘ z ∘ (1 - h̃²),   δ_r = g ∘ h ∘ r (1 - r)   with g = U_hᵀ δ_h
 
-    and that of h is δ ∘ (1 - z) + (U_hᵀ δ_h) ∘ r + U_zᵀ δ_z + U_rᵀ δ_r.
+    and that of h is δ ∘ (1 - z) + g ∘ r + U_zᵀ δ_z + U_rᵀ δ_r + Σ_k W_kᵀ δ_k, where δ_k is the gradient of the query of
+    reader k. The results of a step stand side by side in `slots`: [δ_1; …; δ_K; δ_z; δ_r; δ_h; g; gradient of h]. From
+    δ_z on, every second slot contains δ, so one operation computes what is multiplied by δ; another computes what is
+    multiplied by g, which is the second slot and the fifth. One product takes all slots from δ_1 to δ_r.
 
     Args:
         grad_weights: the gradient of each reader's attention weights.
@@ -84,47 +95,62 @@ class LinkGradients:
 
     def __init__(self, link: Link, grad_weights: list[Tensor]):
         self.link = link
-        states, candidates = link.states, link.candidates
-        steps, rows, dim = states.shape
-        update, self.reset = link.gates.chunk(2, dim=-1)
-        self.given = states.new_empty(steps, rows, 3, dim)  # gradient of W x + b: δ_z, δ_r, δ_h
-        of_update = torch.ops.aten.sigmoid_backward(candidates - states, update)
-        of_candidate = torch.ops.aten.tanh_backward(update, candidates)
-        self.factors = torch.stack([of_update, of_candidate], dim=2)
-        self.reset_factors = torch.ops.aten.sigmoid_backward(states, self.reset)
-        self.kept = 1 - update
+        states, dim, count = link.states, link.states.size(-1), len(link.readers)
+        factors = factors_of(link)
+        slots = states.new_zeros(*states.shape[:-1], count + 5, dim)
+        self.of_state = slots[..., : count + 2, :].flatten(-2)  # what the state before the step is multiplied by
+        self.given = slots[..., count : count + 3, :].flatten(-2)  # gradient of W x + b
+        self.states = slots[..., count + 4, :]  # gradient of the states; the loop adds to what is there
+        by_slot = (factors[..., ::2, :], slots[..., count::2, :])
+        by_slot += (factors[..., 1::2, :], slots[..., count + 1 :: 3, :])
+        by_row = (self.of_state, self.given, slots[..., count + 2, :], slots[..., count + 3, :], self.states)
+        by_step = (*(tensor.unbind(-4) for tensor in by_slot), *(tensor.unbind(-3) for tensor in by_row))
+        self.steps = list(zip(*by_step, strict=True))
         self.readers = [
-            AdditiveReaderGradients(reader, grad, states)
-            for reader, grad in zip(link.readers, grad_weights, strict=True)
+            AdditiveReaderGradients(reader, grad, slots[..., number, :])
+            for number, (reader, grad) in enumerate(zip(link.readers, grad_weights, strict=True))
         ]
+        of_gates, self.of_candidate = link.recurrent.split([2 * dim, dim], dim=-2)
+        queries = [reader.query for reader in self.readers]
+        self.weights = torch.cat([*queries, of_gates]) if queries else of_gates
 
-    def step(self, t: int, grad: Tensor, other: Tensor | None) -> Tensor:
-        """Compute the gradient of the state before step t from the gradient of the step's result.
-
-        Args:
-            other: a gradient of the same state from elsewhere, which is added.
-        """
-        recurrent, dim, given = self.link.recurrent, grad.size(1), self.given[t]
-        torch.mul(grad[:, None], self.factors[t], out=given[:, ::2])
-        grad_reset_state = given[:, 2] @ recurrent[2 * dim :]
-        torch.mul(grad_reset_state, self.reset_factors[t], out=given[:, 1])
-        grad_state = grad * self.kept[t] if other is None else torch.addcmul(other, grad, self.kept[t])
-        grad_state.addcmul_(grad_reset_state, self.reset[t])
-        grad_state.addmm_(given[:, :2].flatten(1), recurrent[: 2 * dim])
+    def step(self, t: int, grad: Tensor) -> Tensor:
+        """Compute the gradient of the state before step t, (…, R, d), from the gradient of the step's result."""
+        factors, with_grad, reset_factors, with_product, of_state, given, candidate, product, state = self.steps[t]
+        with_grad.addcmul_(grad.unsqueeze(-2), factors)
+        write_product(product, candidate, self.of_candidate)
+        with_product.addcmul_(product.unsqueeze(-2), reset_factors)
         for reader in self.readers:
-            reader.read(t, given.flatten(1), grad_state)
-        return grad_state
+            reader.read(t, given)
+        return add_product_(state, of_state, self.weights)
 
     def of_tensors(self) -> tuple[Tensor, ...]:
         """Return the gradients of the link's `tensors`."""
-        link, dim = self.link, self.link.states.size(2)
-        by_step = self.given.flatten(2)
-        given = by_step.flatten(0, 1)
-        grad_recurrent = torch.empty_like(link.recurrent)
-        torch.mm(given[:, : 2 * dim].T, link.states.flatten(0, 1), out=grad_recurrent[: 2 * dim])
-        torch.mm(given[:, 2 * dim :].T, link.reset_states.flatten(0, 1), out=grad_recurrent[2 * dim :])
-        own = (grad_recurrent,) if link.inputs is None else (grad_recurrent, by_step)
-        return own + tuple(grad for reader in self.readers for grad in reader.of_tensors(by_step))
+        link, dim = self.link, self.states.size(-1)
+        width = self.of_state.size(-1)
+        grad = link.recurrent.new_empty(*link.recurrent.shape[:-2], width + dim, dim)
+        candidates = self.given[..., 2 * dim :].flatten(-3, -2)
+        write_product(grad[..., :width, :], self.of_state.flatten(-3, -2).mT, link.states.flatten(-3, -2))
+        write_product(grad[..., width:, :], candidates.mT, link.reset_states.flatten(-3, -2))
+        *grad_queries, grad_recurrent = grad.split([dim] * len(self.readers) + [3 * dim], dim=-2)
+        own = (grad_recurrent,) if link.inputs is None else (grad_recurrent, self.given)
+        reads = zip(self.readers, grad_queries, strict=True)
+        return own + tuple(found for reader, query in reads for found in reader.of_tensors(query, self.given))
+
+
+def factors_of(link: Link) -> Tensor:
+    """Compute what the backward loop of a link multiplies by δ or g, (…, T, R, 5, d): the factors of δ_z, δ_r and δ_h,
+    and then r and 1 - z."""
+    states, candidates = link.states, link.candidates
+    update, reset = link.gates.chunk(2, dim=-1)
+    factors = states.new_empty(*states.shape[:-1], 5, states.size(-1))
+    of_update, of_reset, of_candidate, reset_again, kept = factors.unbind(-2)
+    torch.ops.aten.sigmoid_backward(candidates - states, update, grad_input=of_update)
+    torch.ops.aten.sigmoid_backward(states, reset, grad_input=of_reset)
+    torch.ops.aten.tanh_backward(update, candidates, grad_input=of_candidate)
+    reset_again.copy_(reset)
+    torch.sub(ONE, update, out=kept)
+    return factors
 
 
 class _Chain(torch.autograd.Function):
@@ -132,17 +158,21 @@ class _Chain(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, links: list[Link], steps: int, state: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
-        ctx.links = links
-        ctx.save_for_backward(*tensors)  # lets autograd detect in-place changes; the links hold the tensors
-        buffers = [state.new_empty(steps, *state.shape) for _ in links[1:]]
-        states = state.new_empty(steps + 1, *state.shape)  # before each step, and after the last one
-        states[0] = state
-        for link, before in zip(links, [states[:-1], *buffers], strict=True):
+        *leading, rows, dim = state.shape
+        states = state.new_empty(*leading, steps + 1, rows, dim)  # before each step, and after the last one
+        first, *later = states.unbind(-3)
+        first.copy_(state)
+        after = states.narrow(-3, 1, steps)
+        between = [torch.empty_like(after) for _ in links[1:]]
+        for link, before in zip(links, [states.narrow(-3, 0, steps), *between], strict=True):
             link.begin(before)
-        for t in range(steps):
-            for link, out in zip(links, [*(before[t] for before in buffers), states[t + 1]], strict=True):
+        for t, outs in enumerate(zip(*(buffer.unbind(-3) for buffer in between), later, strict=True)):
+            for link, out in zip(links, outs, strict=True):
                 link.step(t, out)
-        return states[1:].clone(), *(reader.weights() for link in links for reader in link.readers)
+        ctx.links = links  # they hold the tensors; `detach`, because a result refers to ctx
+        results = tuple(x.detach() for x in (after, *(reader.alphas for link in links for reader in link.readers)))
+        ctx.save_for_backward(*tensors, *results)  # lets autograd detect in-place changes
+        return results
 
     @staticmethod
     @once_differentiable
@@ -150,12 +180,23 @@ class _Chain(torch.autograd.Function):
         _ = ctx.saved_tensors  # raises if a tensor has changed or the graph is freed
         remaining = iter(grad_weights)
         links = [LinkGradients(link, [next(remaining) for _ in link.readers]) for link in ctx.links]
-        grad = grad_results[-1]
-        for t in reversed(range(len(grad_results))):
-            for link in reversed(links[1:]):
-                grad = link.step(t, grad, None)
-            grad = links[0].step(t, grad, grad_results[t - 1] if t else None)
+        steps = grad_results.size(-3)
+        links[0].states.narrow(-3, 1, steps - 1).copy_(grad_results.narrow(-3, 0, steps - 1))
+        grad = grad_results.select(-3, -1)
+        for t in reversed(range(steps)):
+            for link in reversed(links):
+                grad = link.step(t, grad)
         return None, None, grad, *(gradient for link in links for gradient in link.of_tensors())
+
+
+def add_product_(out: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """Add x y to `out` in place: matrices, or a batch of them."""
+    return out.addmm_(x, y) if x.dim() == 2 else out.baddbmm_(x, y)
+
+
+def write_product(out: Tensor, x: Tensor, y: Tensor) -> None:
+    """Write x y to `out`: matrices, or a batch of them. matmul copies a batch to `out` from elsewhere."""
+    torch.mm(x, y, out=out) if x.dim() == 2 else torch.bmm(x, y, out=out)
 
 
 def run_chain(links: list[Link], steps: int, state: Tensor) -> tuple[Tensor, list[Tensor]]:
@@ -164,11 +205,11 @@ def run_chain(links: list[Link], steps: int, state: Tensor) -> tuple[Tensor, lis
     Args:
         links: the GRUs in the order of the chain.
         steps: T.
-        state: the state before the first step, (R, d).
+        state: the state before the first step, (…, R, d).
 
     Returns:
-        The state after the last link of each step (T, R, d), and the attention weights of all readers in the order of
-        the chain.
+        The state after the last link of each step (…, T, R, d), and the attention weights of all readers, (T, S, beam,
+        n) each, in the order of the chain.
     """
     state = state.to(links[0].recurrent.dtype)
     with torch.autocast(state.device.type, enabled=False):  # the links have one dtype

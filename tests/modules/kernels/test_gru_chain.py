@@ -5,8 +5,10 @@ import torch
 
 from lwc_fairseq.modules.attention_memory import Memory
 from lwc_fairseq.modules.conditional_gru import ConditionalGRU
-from lwc_fairseq.modules.gru import GRULayer
+from lwc_fairseq.modules.gru import GRULayer, run_together
 from lwc_fairseq.modules.kernels import additive_reader
+from lwc_fairseq.modules.kernels.additive_reader import AdditiveReader
+from lwc_fairseq.modules.kernels.gru_chain import Link, run_chain
 
 DIM = 4
 COLUMNS = torch.arange(3).expand(2, 3)
@@ -44,6 +46,18 @@ def test_layer():
     assert_alike(lambda m, x, y: [m([x, y])], plain, kernel, random(4, 2, 3), random(4, 2, 2, seed=1))
 
 
+def test_layers_that_run_together():
+    """As the directions of an encoder do on CUDA: they share the operations of a step, and nothing else."""
+    plain, kernel = twins(lambda plain: torch.nn.ModuleList(GRULayer([3], DIM, plain) for _ in range(2)))
+
+    def run(layers, *inputs):
+        if layers[0].plain:
+            return [layer([x]) for layer, x in zip(layers, inputs, strict=True)]
+        return run_together(list(layers), list(inputs))
+
+    assert_alike(run, plain, kernel, random(4, 2, 3), random(4, 2, 3, seed=1))
+
+
 @pytest.mark.parametrize("largest", [additive_reader.LARGEST, 1], ids=["at once", "sentence by sentence"])
 @pytest.mark.parametrize("beam", [1, 3])
 @pytest.mark.parametrize("groups", [[[5], [2]], [[5, 2]], []], ids=["one after the other", "side by side", "none"])
@@ -68,6 +82,35 @@ def test_a_weight_changed_between_forward_and_backward_is_noticed():
         layer.cells[0].recurrent.mul_(2)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         states.sum().backward()
+
+
+@pytest.mark.parametrize("result", [0, 1], ids=["states", "weights"])
+def test_a_result_changed_between_forward_and_backward_is_noticed(result):
+    """The backward pass reads the tensors that the forward pass returned."""
+    results = chain_with_a_memory(torch.float64, PADDING)
+    loss = sum(found.sum() for found in results)
+    results[result].detach().mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_a_sentence_without_words_gives_numbers(dtype):
+    """All of a batch may be padding for one of its rows; what the others read does not change."""
+    padding = torch.tensor([[True, True, True], [False, False, True]])
+    states, weights = chain_with_a_memory(dtype, padding)
+    (states.float().sum() + weights.float().square().sum()).backward()
+    assert states.isfinite().all() and weights.isfinite().all()
+    assert not weights[:, 1, :, 2].any()
+
+
+def chain_with_a_memory(dtype, padding):
+    """States (T, R, d) and attention weights (T, S, 1, n) of a GRU that reads a memory."""
+    layer = ConditionalGRU(3, DIM, [[2]]).to(dtype)
+    memories = layer.project([Memory(random(2, 3, 2).detach().to(dtype), padding, COLUMNS)])
+    reader = AdditiveReader(layer.attentions[0].query.weight, layer.attentions[0].energy, memories[0])
+    states, [weights] = run_chain([Link(layer.cells[1].recurrent, readers=(reader,))], 3, random(2, DIM).to(dtype))
+    return states, weights
 
 
 def test_the_graph_is_run_twice_for_two_losses():

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from lwc_fairseq.modules.kernels.tanh import tanh_
+from lwc_fairseq.modules.kernels.tanh import tanh_, tanh_of_sum
 
 
 @pytest.mark.parametrize(
@@ -11,4 +11,6 @@ def test_tanh(dtype, error):
     """In place, at 0, at the ends and for small numbers, too."""
     x = torch.cat([torch.linspace(-12, 12, 4001), torch.tensor([0.0, 1e-3, -1e4, 1e4])]).to(dtype)
     expected = x.double().tanh()
+    assert (tanh_of_sum(torch.zeros_like(x[:1]), x).double() - expected).abs().max() < error
+    assert (tanh_of_sum(x, torch.zeros_like(x)).double() - expected).abs().max() < error
     assert tanh_(x) is x and (x.double() - expected).abs().max() < error
