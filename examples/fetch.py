@@ -137,7 +137,8 @@ def download(url: str, part: Path, size: int | None) -> None:
         ) from error
     except (OSError, http.client.HTTPException) as error:
         raise FetchError(
-            f"{url}: {getattr(error, 'reason', error)}: the same command goes on where it stopped"
+            f"{url}: {getattr(error, 'reason', error)}: the same command goes on where it stopped. Without a network, "
+            "name a folder with the file, or a mirror, by --from"
         ) from error
     if total is not None and part.stat().st_size < total:
         raise FetchError(f"{url}: the connection ended early: the same command goes on where it stopped")

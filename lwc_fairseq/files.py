@@ -32,7 +32,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def make_folder(out: Path) -> None:
-    """Create the folder of --out.
+    """Create the folder that --out names, or that of its file.
 
     Raises:
         UserError: the folder cannot be created.

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from fairseq.utils import import_user_module
 
-from lwc_fairseq_compat import UserError
-
 
 def import_plugins(user_dirs: Iterable[str]) -> None:
     """Import packages as ``fairseq-train --user-dir`` does.
@@ -19,10 +17,7 @@ def import_plugins(user_dirs: Iterable[str]) -> None:
         UserError: there is no such folder or package.
     """
     for user_dir in user_dirs:
-        try:
-            import_user_module(Namespace(user_dir=user_dir))
-        except FileNotFoundError as error:
-            raise UserError(f"--user-dir {user_dir}: no such folder, and no installed package of this name") from error
+        import_user_module(Namespace(user_dir=user_dir))
 
 
 def absolute(user_dir: str) -> str:

@@ -18,8 +18,8 @@ from .hooks import Finder
 __all__ = ["UserError", "activate"]
 
 PATCH_FILES = (
-    *("stack", "errors", "checkpoints", "data"),
-    *("generation", "plugins", "precision", "processes", "termination"),
+    *("stack", "errors", "options", "checkpoints", "loading", "data", "indexed"),
+    *("generation", "scoring", "plugins", "precision", "processes", "progress", "termination"),
 )
 """The order of the patches. If two patches wrap the same function, the later patch calls the earlier one."""
 

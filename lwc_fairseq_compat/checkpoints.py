@@ -201,7 +201,13 @@ def copy_whole_files(module):
 def unwritten_checkpoint(path, error):
     """Return the error that a user sees when a checkpoint cannot be written."""
     reason = getattr(error, "strerror", None) or (str(error).splitlines() or [type(error).__name__])[0]
-    free = shutil.disk_usage(os.path.dirname(path) or ".").free // 2**20
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        return UserError(
+            f"cannot write checkpoint {path} ({reason}; the folder {folder} is gone): give the same command again, "
+            "which makes it"
+        )
+    free = shutil.disk_usage(folder).free // 2**20
     return UserError(
         f"cannot write checkpoint {path} ({reason}; {free} MiB are free there). Those written before are whole: make "
         "room and give the same command again"

@@ -101,20 +101,33 @@ def name_missing_pair(infer):
 
 @mends("fairseq.tasks.translation", "load_langpair_dataset")
 def name_missing_split(load):
-    """Say which splits there are when one is missing.
+    """Say which splits there are when one is missing, or that it is of the other kind, binary or raw text.
 
     Why: fairseq fails with a traceback. Needed: always.
     """
 
     @functools.wraps(load)
-    def load_named_dataset(data_path, split, *args, **kwargs):
+    def load_named_dataset(data_path, split, *args, dataset_impl=None, **kwargs):
         try:
-            return load(data_path, split, *args, **kwargs)
+            return load(data_path, split, *args, dataset_impl=dataset_impl, **kwargs)
         except FileNotFoundError as error:
-            splits = sorted({file.name.partition(".")[0] for file in Path(data_path).glob("*.idx")})
-            raise UserError(f"data folder {data_path}: no {split} in it, only {', '.join(splits) or 'none'}") from error
+            binary, raw = splits_in(data_path)
+            if dataset_impl == "raw" and split in binary:
+                reason = f"its {split} is binary: leave out --dataset-impl raw"
+            elif dataset_impl != "raw" and split in raw - binary:
+                reason = f"its {split} is raw text: add --dataset-impl raw"
+            else:
+                reason = f"no {split} in it, only {', '.join(sorted(binary | raw)) or 'none'}"
+            raise UserError(f"data folder {data_path}: {reason}") from error
 
     return load_named_dataset
+
+
+def splits_in(folder):
+    """Return the names of the binary splits and of those of raw text in a data folder."""
+    files = [file.name.split(".") for file in Path(folder).glob("*.*-*.*")]
+    binary = {parts[0] for parts in files if parts[-1] == "idx"}
+    return binary, {parts[0] for parts in files if len(parts) == 3}
 
 
 @mends("fairseq.tasks.translation", "load_langpair_dataset")

@@ -24,7 +24,12 @@ def import_plugins_by_name(import_user_module):
     def import_user_module_by_name(common):
         user_dir = getattr(common, "user_dir", None)
         for path in [] if user_dir is None else user_dir.split(os.pathsep):
-            import_user_module(argparse.Namespace(user_dir=plugin_folder(path)))
+            try:
+                import_user_module(argparse.Namespace(user_dir=plugin_folder(path)))
+            except FileNotFoundError as error:
+                raise UserError(
+                    f"--user-dir {path}: there is no such folder, and no package of this name is installed"
+                ) from error
 
     return import_user_module_by_name
 
@@ -33,14 +38,30 @@ def plugin_folder(user_dir):
     """Return the folder of the package that ``--user-dir`` names.
 
     Raises:
-        UserError: the path is a folder that contains the package, such as its repository.
+        UserError: the path is a folder that contains packages, such as a repository, and is none itself.
     """
     name = os.path.basename(os.path.normpath(user_dir))
     if os.path.exists(user_dir):
-        inner = os.path.join(user_dir, name)
-        if os.path.exists(os.path.join(inner, "__init__.py")):
-            raise UserError(f"--user-dir {user_dir} holds the package, but is not the package: give {inner}")
+        check_package(user_dir)
         imported = getattr(sys.modules.get(name), "__path__", [])
         return next((folder for folder in imported if os.path.samefile(folder, user_dir)), user_dir)
     spec = importlib.util.find_spec(name) if name == user_dir and name.isidentifier() else None
     return next(iter((spec and spec.submodule_search_locations) or []), user_dir)
+
+
+def check_package(folder):
+    """Check that a folder is a plugin: a package, or a folder with the ``models`` or ``tasks`` of one.
+
+    Raises:
+        UserError: it is none, but contains packages.
+    """
+
+    def inside(name, *parts):
+        return any(os.path.exists(os.path.join(folder, name, part)) for part in parts)
+
+    packages = [name for name in sorted(os.listdir(folder)) if inside(name, "__init__.py")]
+    if not packages or inside("", "__init__.py", "models", "tasks"):
+        return
+    plugins = [name for name in packages if inside(name, "models", "tasks")] or packages
+    given = " or ".join(os.path.join(folder, name) for name in plugins)
+    raise UserError(f"--user-dir {folder} holds the package, but is not the package: give {given}")

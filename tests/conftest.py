@@ -144,6 +144,14 @@ def run(*command, check: bool = True, stdin: str | None = None, cwd: Path = ROOT
     return done
 
 
+def refused(*command, **settings) -> str:
+    """The last line of a command that must fail, and without a traceback."""
+    done = run(*command, check=False, **settings)
+    assert done.returncode, done.stdout[-1000:]
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.stderr.strip().splitlines()[-1]
+
+
 TINY_TRAINING = (
     *("--optimizer", "adam", "--lr", "3e-3", "--criterion", "label_smoothed_cross_entropy", "--max-tokens", "400"),
     *("--no-epoch-checkpoints", "--seed", "1", "--log-format", "simple", "--cpu"),

@@ -12,7 +12,7 @@ from ..analysis.alignment import links, pharaoh
 from ..analysis.attention import Forced, force, load
 from ..analysis.error_rate import ErrorRate, error_rate, layer_error_rates
 from ..analysis.gold import read_alignments, read_links
-from ..files import write_whole
+from ..files import make_folder, write_whole
 from ..markdown import table
 from ..plugins import import_plugins
 from .arguments import add_first, add_model, number_or_all
@@ -63,6 +63,8 @@ def align_command(args: argparse.Namespace) -> int:
             raise UserError("--gold prints every layer: leave out --out, --layer and --head, or leave out --gold")
         print_error_rates(args)
         return 0
+    if args.out:
+        make_folder(args.out.parent)
     found = {one.number: pharaoh(links(one, args.layer, args.head)) for one in forced(args)}
     text = "".join(found[number] + "\n" for number in sorted(found))
     if args.out is None:

@@ -9,6 +9,7 @@ from ..analysis.attention import load
 from ..analysis.panels import MEAN, panels, sentences, unknown
 from ..analysis.picture import check_format, draw, save_weights
 from ..analysis.subwords import segmenter
+from ..files import make_folder
 from ..plugins import import_plugins
 from .arguments import add_model, number_or_all
 
@@ -64,6 +65,8 @@ def layer_choice(text: str) -> int | str | None:
 
 def attention_command(args: argparse.Namespace) -> int:
     check_format(args.out)  # before the model, which takes longer to load
+    for path in filter(None, (args.out, args.weights)):
+        make_folder(path.parent)
     split = segmenter(args.bpe_codes, args.sentencepiece_model)
     source, target = split(args.source), split(args.target) if args.target is not None else None
     import_plugins(args.user_dir)

@@ -59,6 +59,7 @@ def compare_command(args: argparse.Namespace) -> int:
         raise UserError("two systems have the same name: give each system its own name")
     source = read_lines(args.src) if args.src else None
     sentences = Sentences(systems, [read_lines(path) for path in args.ref], source)
+    print(f"comparing {len(systems)} systems on {len(sentences.references[0])} lines", file=sys.stderr)
     comet = make_comet(args) if args.comet else None
     found = compare(sentences, args.groups, args.differences, args.ter)
     if comet is not None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ..experiments.layout import TableFolder
 from ..experiments.report import write_report
+from ..files import make_folder
 from ..plugins import import_plugins
 from .arguments import add_first, add_user_dir
 
@@ -27,6 +28,7 @@ def add_report(commands) -> None:
 def report_command(args: argparse.Namespace) -> int:
     import_plugins(args.user_dir)
     out = args.out or TableFolder(args.folder).report
+    make_folder(out.parent)
     write_report(args.folder, out, args.gold, args.gold_first)
     print(f"wrote {out}")
     return 0

@@ -32,7 +32,7 @@ from ..modules.reverse_search import ReverseTranslation, search_greedily
 from ..modules.source_memory import DecodingState, SourceMemory
 from .interface import BidirectionalModel
 from .pretrained import Pretrained
-from .recurrent import RecurrentEncoder, word_embedding
+from .recurrent import RecurrentEncoder, share_embeddings, word_embedding
 from .reverse_context import ReverseContextConfig, ReverseContextModel, reverse_memory
 
 
@@ -46,6 +46,10 @@ class ABDConfig(ReverseContextConfig):
             "help": "source of the reverse target context in training: the backward decoder's states in a greedy "
             "search, or over the reversed reference (the paper's RR); generation always searches greedily"
         },
+    )
+    share_all_embeddings: bool = field(
+        default=False,
+        metadata={"help": "share one table between source, target and both outputs; needs a joined dictionary"},
     )
     init_backward_from: Optional[str] = field(  # noqa: UP045 (fairseq knows this spelling only)
         default=None,
@@ -131,6 +135,8 @@ class ABDModel(ReverseContextModel, BidirectionalModel):
         cfg = ABDConfig.from_namespace(cfg)
         cfg.check()
         model = cls(cfg, task.source_dictionary, task.target_dictionary)
+        if cfg.share_all_embeddings:
+            share_embeddings(model.encoder, [model.decoder, model.decoder.backward_decoder])
         initialize_recurrent(model, cfg.init_std)
         # RNNSearch computes its initial state from another encoder state, so initial_state keeps its random weights
         # here.

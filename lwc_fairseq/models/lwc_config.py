@@ -38,6 +38,10 @@ class LWCTransformerConfig(FairseqDataclass):
     alignment_layer: int = field(
         default=-1, metadata={"help": "layer whose attention --print-alignment shows, from 0; -1 is the last"}
     )
+    share_all_embeddings: bool = field(
+        default=False,
+        metadata={"help": "accepted because other models have it; here source, target and output always share theirs"},
+    )
     unshared_weights: bool = field(
         default=False, metadata={"help": "ablation: half of --layers process the source, the other half the target"}
     )

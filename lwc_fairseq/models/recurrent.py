@@ -80,6 +80,24 @@ class AttentionalConfig(RecurrentConfig):
             )
 
 
+def share_embeddings(encoder: "RecurrentEncoder", decoders: list[RecurrentDecoder]) -> None:
+    """Let the encoder, the decoders and their output layers use the first decoder's embedding table.
+
+    Raises:
+        UserError: the dictionaries differ.
+    """
+    source, target = encoder.dictionary, decoders[0].dictionary
+    if source != target:
+        raise UserError(
+            f"--share-all-embeddings needs one dictionary, but there are two ({len(source)} and {len(target)} "
+            "types): run fairseq-preprocess with --joined-dictionary, or leave the flag out"
+        )
+    encoder.embedding = decoders[0].embedding
+    for decoder in decoders:
+        decoder.embedding = encoder.embedding
+        decoder.output.weight = encoder.embedding.weight
+
+
 def word_embedding(dictionary, embed_dim: int) -> nn.Embedding:
     """Return an embedding table for the types of a dictionary."""
     return nn.Embedding(len(dictionary), embed_dim, dictionary.pad())
@@ -142,14 +160,7 @@ class AttentionalModel(TranslationModel):
             UserError: --share-all-embeddings is set, but the dictionaries differ.
         """
         if cfg.share_all_embeddings:
-            source, target = encoder.dictionary, decoder.dictionary
-            if source != target:
-                raise UserError(
-                    f"--share-all-embeddings needs one dictionary, but there are two ({len(source)} and {len(target)} "
-                    "types): run fairseq-preprocess with --joined-dictionary, or leave the flag out"
-                )
-            encoder.embedding = decoder.embedding
-            decoder.output.weight = decoder.embedding.weight
+            share_embeddings(encoder, [decoder])
         model = cls(encoder, decoder)
         initialize_recurrent(model, cfg.init_std)
         return model

@@ -61,10 +61,6 @@ def option(options, name: str, default=None):
 
 def check_options(task: FairseqTask, options) -> None:
     """Raises UserError if options exclude each other."""
-    if option(options, "retain_iter_history"):
-        raise UserError(
-            "--retain-iter-history only works with models that refine their translations iteratively: leave it out"
-        )
     others = [option(options, name) for name in ("print_alignment", "score_reference", "lm_path")]
     others += [task.cfg.reverse_target, option(options, "replace_unk") is not None]
     if task.cfg.agreement_path and any(others):

@@ -1,6 +1,7 @@
 """The task `concat_translation`: translation of concatenated, packed sentence pairs, in either target direction."""
 
 import logging
+from argparse import Namespace
 from dataclasses import dataclass, field
 from typing import Optional
 
@@ -10,6 +11,7 @@ from fairseq.sequence_scorer import SequenceScorer
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from fairseq.utils import resolve_max_positions
+from omegaconf import OmegaConf
 from torch import Tensor
 
 from lwc_fairseq_compat import UserError
@@ -72,13 +74,19 @@ class ConcatTranslationTask(TranslationTask):
         super().__init__(cfg, src_dict, tgt_dict)
         self.with_packing = False  # whether the model reads the packed stream; build_model sets it
         self.longest_source: int | None = None  # in tokens; build_generator sets it
+        self.trained_reversed: list[bool] = []  # of each model from a checkpoint; build_model adds to it
 
     def build_model(self, cfg, from_checkpoint: bool = False):
-        """Build the model, and set `with_packing`."""
+        """Build the model, set `with_packing`, and note the order of targets that a checkpoint was trained with."""
         if self.cfg.agreement_path and self.cfg.eval_bleu:
             raise UserError("--agreement-path cannot be combined with --eval-bleu: leave it out in training")
         model = super().build_model(cfg, from_checkpoint)
         self.with_packing = isinstance(model, TranslationModel) and model.reads_packing
+        if (
+            from_checkpoint
+        ):  # `cfg` is part of the checkpoint's options or, for a model without a dataclass, all of them
+            trained = cfg if isinstance(cfg, Namespace) else OmegaConf.select(cfg, "..task")
+            self.trained_reversed.append(is_reversed(trained))
         return model
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, task_cfg=None, **kwargs) -> None:
@@ -92,14 +100,19 @@ class ConcatTranslationTask(TranslationTask):
                 f"--num-batch-buckets {self.cfg.num_batch_buckets}: concat_translation packs batches without padding; "
                 "leave the flag out"
             )
-        if task_cfg is not None and is_reversed(task_cfg) != is_reversed(self.cfg):
-            trained_reversed = is_reversed(task_cfg)
-            raise UserError(
-                f"the checkpoint was trained {'with' if trained_reversed else 'without'} --reverse-target: "
-                f"{'add' if trained_reversed else 'leave out'} --reverse-target"
-            )
+        if task_cfg is not None:
+            self._check_order([is_reversed(task_cfg)])
         super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
         self.datasets[split] = self._concat(self.datasets[split])
+
+    def _check_order(self, trained_reversed: list[bool]) -> None:
+        """Raises UserError if a model was trained with targets in the other order."""
+        if (not self.cfg.reverse_target) in trained_reversed:
+            raise UserError(
+                "the checkpoint was trained without --reverse-target: leave out --reverse-target"
+                if self.cfg.reverse_target
+                else "the checkpoint was trained with --reverse-target: add --reverse-target"
+            )
 
     def build_dataset_for_inference(self, src_tokens, src_lengths, constraints=None) -> ConcatPairDataset:
         """Build fairseq's dataset, with sources that are too long for the models truncated, so that every source is
@@ -127,7 +140,12 @@ class ConcatTranslationTask(TranslationTask):
         )
 
     def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, prefix_allowed_tokens_fn=None):
-        """Build a generator with this task's options, or one of the class `seq_gen_cls` if it is given."""
+        """Build a generator with this task's options, or one of the class `seq_gen_cls` if it is given.
+
+        Raises:
+            UserError: a model was trained with targets in the other order.
+        """
+        self._check_order(self.trained_reversed)
         limits = [self.max_positions(), *(model.max_positions() for model in models)]
         self.longest_source, _ = resolve_max_positions(*limits)
         build = super().build_generator

@@ -7,19 +7,11 @@ import pytest
 import torch
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 
-from conftest import TINY_LWC, TINY_TRAINING, binarize, hypotheses, run
+from conftest import TINY_LWC, TINY_TRAINING, binarize, hypotheses, refused, run
 from lwc_fairseq_compat import UserError
-from lwc_fairseq_compat.processes import check_precision
+from lwc_fairseq_compat.precision import check_precision
 
 CONCAT = ("--user-dir", "lwc_fairseq", "--task", "concat_translation")
-
-
-def refused(*command, **settings):
-    """The last line of a command that must fail, and without a traceback."""
-    done = run(*command, check=False, **settings)
-    assert done.returncode, done.stdout[-1000:]
-    assert "Traceback" not in done.stderr, done.stderr
-    return done.stderr.strip().splitlines()[-1]
 
 
 def train(data, out, *flags):

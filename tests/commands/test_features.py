@@ -199,11 +199,6 @@ class TestGeneration:
         assert refused.returncode
         assert "--shard-id 2: with --num-shards 2 it must be from 0 to 1" in refused.stderr.splitlines()[-1]
 
-    def test_a_history_of_refinement_is_for_other_models(self, tiny_data, checkpoints, family):
-        flags = ("--retain-iter-history", "--path", checkpoints[family], *TASK, "--cpu")
-        refused = run("fairseq-generate", tiny_data, *flags, check=False)
-        assert refused.returncode and "--retain-iter-history only works with models that refine" in refused.stderr
-
 
 @EACH_FAMILY
 class TestGenerationByEachDecoder:

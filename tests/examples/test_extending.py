@@ -59,5 +59,7 @@ def test_an_unknown_package_is_named(own_folder, tiny_data):
     model = own_folder / "runs" / "ablated" / "checkpoint_best.pt"
     command = ("lwc-fairseq", "align", model, "--data", tiny_data, "--user-dir", "their_models")
     done = run(*command, check=False)
-    said = "lwc-fairseq: error: --user-dir their_models: no such folder, and no installed package of this name"
+    said = (
+        "lwc-fairseq: error: --user-dir their_models: there is no such folder, and no package of this name is installed"
+    )
     assert done.returncode and done.stderr.splitlines()[-1] == said

@@ -158,7 +158,8 @@ def test_room_for_all_that_follows_is_asked_for_first(fetch, server, tmp_path):
 def test_bad_input(fetch, server, tmp_path):
     address = f"http://127.0.0.1:{server.server_port}"
     assert "404 Not Found: get the file elsewhere" in error(fetch(check=False, url=f"{address}/missing.tgz"))
-    assert "the same command goes on" in error(fetch(check=False, url="http://127.0.0.1:9/corpus.tgz"))
+    message = error(fetch(check=False, url="http://127.0.0.1:9/corpus.tgz"))
+    assert "the same command goes on" in message and "a folder with the file, or a mirror, by --from" in message
     assert "MiB are free" in error(fetch(check=False, **{**KNOWN, "bytes": 2**60}))
     done = run("python", ROOT / "examples" / "fetch.py", "nothing", "--to", tmp_path / "data", check=False)
     assert "nothing: not in" in error(done) and "europarl-v7" in error(done)

@@ -57,4 +57,4 @@ def test_nsc_adds_what_its_table_has():
     """The page describes the other options of `nsc_rt` and `nsc_hs` with those of `abd`."""
     nsc, abd = own_options(MODEL_DATACLASS_REGISTRY["nsc_hs"]), own_options(MODEL_DATACLASS_REGISTRY["abd"])
     assert set(TABLES["nsc_hs"]) == set(nsc) - set(abd)
-    assert set(abd) - set(nsc) == {"init-backward-from", "reverse-context"}
+    assert set(abd) - set(nsc) == {"share-all-embeddings", "init-backward-from", "reverse-context"}

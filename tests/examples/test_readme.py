@@ -177,6 +177,7 @@ def as_the_pages_say(quickstart, clone):
     (clone / "runs" / "mine").mkdir()
     for epoch in range(1, 6):
         shutil.copy(trained, clone / "runs" / "mine" / f"checkpoint{epoch}.pt")
+    (clone / "raw.de").write_text("Mein Großvater ist alt.\n")
     (clone / "LINKS").write_text("0-0 1-2\n")
     (clone / "GOLD").write_text("0-0 1-1\n")
     yield
@@ -191,4 +192,5 @@ def test_the_commands_of_a_page_run(as_the_pages_say, clone, page):
     for command in others(page):
         flags = BRIEFLY if command.startswith("fairseq-train DATA") else ""
         line = "Mein Großvater ist alt .\n" if command.startswith("fairseq-interactive") else None
-        run(*shlex.split(f"{command} {flags}"), stdin=line, cwd=clone)
+        redirected = ("bash", "-c", command) if "<" in command else shlex.split(f"{command} {flags}")
+        run(*redirected, stdin=line, cwd=clone)

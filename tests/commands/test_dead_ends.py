@@ -1,0 +1,254 @@
+"""Commands that cannot do what they are asked end with one line that says what to do instead."""
+
+import shutil
+
+import pytest
+import torch
+from fairseq.checkpoint_utils import torch_persistent_save
+
+from conftest import (
+    FAMILIES,
+    LONG,
+    ONE_FAMILY,
+    ROOT,
+    TASK,
+    TINY_LWC,
+    TINY_TRAINING,
+    binarize,
+    hypotheses,
+    refused,
+    run,
+)
+from lwc_fairseq_compat import UserError
+
+STOCK = ("--arch", "transformer", "--encoder-layers", "1", "--decoder-layers", "1", "--encoder-embed-dim", "8")
+STOCK += ("--encoder-ffn-embed-dim", "8", "--decoder-attention-heads", "2", "--encoder-attention-heads", "2")
+TEXT = "ba de\nfi\n"
+
+
+def training(data, out, *flags):
+    return ("fairseq-train", data, *TINY_TRAINING, "--max-update", "2", "--save-dir", out, *flags)
+
+
+@pytest.fixture(scope="module")
+def right_to_left(tiny_data, tmp_path_factory):
+    """Checkpoints of a model of ours and of fairseq's, trained with --reverse-target."""
+    folder = tmp_path_factory.mktemp("right_to_left")
+    for name, flags in {"lwc": TINY_LWC[2:], "stock": STOCK}.items():
+        run(*training(tiny_data, folder / name, *TASK, *flags, "--reverse-target"))
+    return {name: folder / name / "checkpoint_last.pt" for name in ("lwc", "stock")}
+
+
+class TestCheckpoints:
+    @pytest.mark.parametrize("command", ["fairseq-generate", "fairseq-interactive", "fairseq-validate"])
+    def test_of_a_plugin_that_is_not_loaded(self, tiny_data, tiny_checkpoint, command):
+        message = refused(command, tiny_data, "--path", tiny_checkpoint, "--cpu", "--batch-size", "1", stdin=TEXT)
+        assert f"{tiny_checkpoint}: its model, lwc_transformer_small, is part of a plugin" in message
+        assert message.endswith("add --user-dir lwc_fairseq")
+
+    def test_of_a_plugins_task(self, tiny_data, right_to_left):
+        flags = ("--path", right_to_left["stock"], "--cpu", "--max-tokens", "400")
+        message = refused("fairseq-validate", tiny_data, *flags)
+        assert "its task, concat_translation, is part of a plugin: add --user-dir lwc_fairseq" in message
+
+    def test_are_validated_under_their_own_task(self, tiny_data, tiny_checkpoint):
+        flags = ("--path", tiny_checkpoint, "--cpu", "--max-tokens", "400")
+        assert "| loss" in run("fairseq-validate", tiny_data, "--user-dir", "lwc_fairseq", *flags).stdout
+
+    @pytest.mark.parametrize("model", ["lwc", "stock"])
+    @pytest.mark.parametrize("command", ["fairseq-generate", "fairseq-interactive"])
+    def test_trained_from_right_to_left(self, tiny_data, right_to_left, command, model):
+        translate = (command, tiny_data, "--path", right_to_left[model], "--cpu")
+        plain = ("--user-dir", "lwc_fairseq", "--task", "translation")
+        message = refused(*translate, *plain, stdin=TEXT)
+        assert message.endswith("give --task concat_translation --reverse-target")
+        if model == "stock":  # which fairseq knows without the plugin
+            assert refused(*translate, stdin=TEXT) == message
+        message = refused(*translate, *TASK, stdin=TEXT)
+        assert "was trained with --reverse-target: add --reverse-target" in message
+        assert hypotheses(run(*translate, *TASK, "--reverse-target", stdin=TEXT).stdout)
+
+    @pytest.mark.parametrize("command", ["fairseq-generate", "fairseq-interactive"])
+    def test_trained_from_left_to_right(self, tiny_data, tiny_checkpoint, right_to_left, command):
+        translate = (command, tiny_data, "--path", tiny_checkpoint, "--cpu", *TASK)
+        message = refused(*translate, "--reverse-target", stdin=TEXT)
+        assert "was trained without --reverse-target: leave out --reverse-target" in message
+        both = ("--agreement-path", right_to_left["lwc"])
+        assert hypotheses(run(*translate, *both, stdin=TEXT).stdout)
+
+    def test_that_are_missing(self, tiny_data, tmp_path):
+        path = tmp_path / "missing.pt"
+        message = refused("fairseq-generate", tiny_data, "--path", path, *TASK, "--cpu")
+        assert f"Model file not found: {path}" in message
+
+    def test_whose_folder_is_missing(self, tmp_path):
+        """As where a job's folder is removed while it trains: the message gives the real reason."""
+        path = tmp_path / "gone" / "checkpoint_last.pt"
+        with pytest.raises(UserError, match=f"cannot write checkpoint {path}.*; the folder {path.parent} is gone"):
+            torch_persistent_save({}, str(path))
+
+
+@pytest.mark.parametrize("name", ["lwc_fairseq", "work", "."])
+def test_user_dir_that_is_a_checkout(tiny_data, tmp_path, name):
+    """Whatever the checkout is called, and as the current folder."""
+    checkout = tmp_path / ("work" if name == "." else name)
+    for package in ("lwc_fairseq", "lwc_fairseq_compat"):
+        shutil.copytree(ROOT / package, checkout / package, ignore=shutil.ignore_patterns("__pycache__"))
+    cwd = checkout if name == "." else tmp_path
+    message = refused("fairseq-train", tiny_data, "--user-dir", name, *TINY_LWC[2:], cwd=cwd)
+    assert message.endswith(f"--user-dir {name} holds the package, but is not the package: give {name}/lwc_fairseq")
+
+
+def test_user_dir_that_is_missing(tiny_data):
+    message = refused("fairseq-train", tiny_data, "--user-dir", "no/such/plugin", *STOCK)
+    assert "--user-dir no/such/plugin: there is no such folder, and no package of this name" in message
+
+
+class TestSearch:
+    @pytest.mark.parametrize("flag", ["--print-step", "--retain-iter-history"])
+    @pytest.mark.parametrize("task", ["translation", "concat_translation"])
+    def test_history_of_refinement(self, tiny_data, tiny_checkpoint, flag, task):
+        for command in ("fairseq-generate", "fairseq-interactive"):
+            given = ("--user-dir", "lwc_fairseq", "--task", task, "--path", tiny_checkpoint, "--cpu", flag)
+            message = refused(command, tiny_data, *given, stdin=TEXT)
+            assert f"{flag} only works with models that refine their translations" in message
+
+    def test_tokenizer_without_languages(self, tiny_data, tiny_checkpoint):
+        given = ("--path", tiny_checkpoint, *TASK, "--cpu", "--tokenizer", "moses")
+        message = refused("fairseq-interactive", tiny_data, *given, stdin=TEXT)
+        assert message.endswith("--tokenizer moses has rules for each language: add the languages, -s SOURCE -t TARGET")
+        assert hypotheses(run("fairseq-interactive", tiny_data, *given, "-s", "de", "-t", "en", stdin=TEXT).stdout)
+
+
+class TestFormatsOfData:
+    @pytest.fixture(scope="class")
+    def formats(self, tiny_text, tiny_data, tmp_path_factory):
+        folder = tmp_path_factory.mktemp("formats")
+        for name in ("lazy", "raw"):
+            binarize(tiny_text, folder / name, "--joined-dictionary", "--dataset-impl", name)
+        return {"mmap": tiny_data, "lazy": folder / "lazy", "raw": folder / "raw"}
+
+    @pytest.mark.parametrize(
+        "flags",
+        [(), *(pytest.param(("--dataset-impl", name), marks=LONG) for name in ("cached", "lazy"))],
+        ids=str,
+    )
+    @pytest.mark.parametrize("model", ["ours", "stock"])
+    def test_lazy_data_trains_the_same_model(self, formats, tmp_path, model, flags):
+        kind = (*TASK, *TINY_LWC[2:]) if model == "ours" else STOCK
+        saved = []
+        for name, more in (("mmap", ()), ("lazy", flags)):
+            run(*training(formats[name], tmp_path / name, *kind, *more))
+            weights = torch.load(tmp_path / name / "checkpoint_last.pt")["model"]
+            saved.append({key: value for key, value in weights.items() if not key.endswith("_float_tensor")})
+        torch.testing.assert_close(*saved, rtol=0, atol=0)
+
+    @pytest.mark.parametrize(
+        ("data", "flag", "expected"),
+        [
+            ("mmap", "cached", "is in another format (mmap): leave the option out"),
+            ("lazy", "mmap", "is in another format (cached): leave the option out"),
+            ("mmap", "raw", "its test is binary: leave out --dataset-impl raw"),
+            ("raw", None, "its test is raw text: add --dataset-impl raw"),
+        ],
+    )
+    def test_another_format(self, formats, tiny_checkpoint, data, flag, expected):
+        flags = ("--dataset-impl", flag) if flag else ()
+        done = run(*("fairseq-generate", formats[data], *TASK, "--path", tiny_checkpoint, "--cpu", *flags), check=False)
+        assert done.returncode and f"{expected}" in done.stderr.strip().splitlines()[-1]
+        assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
+
+
+class TestScores:
+    """fairseq-score, whose two options end in tracebacks of plain fairseq."""
+
+    @pytest.fixture
+    def files(self, tmp_path):
+        (tmp_path / "sys").write_text("a b c d e\n\nf g h i\n")
+        (tmp_path / "ref").write_text("a b c d e\nx y\nf g h j\n")
+        return ("--sys", tmp_path / "sys", "--ref", tmp_path / "ref")
+
+    def test_sacrebleu(self, files):
+        import sacrebleu
+
+        lines = [path.read_text().splitlines() for path in (files[1], files[3])]
+        expected = sacrebleu.corpus_bleu(lines[0], [lines[1]]).format()
+        assert run("fairseq-score", *files, "--sacrebleu").stdout.splitlines()[-1] == expected
+
+    def test_sentences(self, files):
+        first, empty, last = run("fairseq-score", *files, "--sentence-bleu").stdout.splitlines()[1:]
+        assert first.startswith("0 BLEU4 = 100.00") and empty == "1 BLEU4 = 0.00 (syslen=0, reflen=2)"
+        assert 50 < float(last.split()[3].rstrip(",")) < 100
+
+    def test_an_empty_translation_counts(self, files):
+        assert "syslen=9, reflen=11" in run("fairseq-score", *files).stdout
+
+
+class TestTasksForOtherModels:
+    @ONE_FAMILY
+    def test_of_one_pair_of_languages(self, tiny_data, tmp_path, family):
+        for task, more in {
+            "multilingual_translation": ("--lang-pairs", "de-en"),
+            "language_modeling": ("--tokens-per-sample", "64"),
+        }.items():
+            given = ("--user-dir", "lwc_fairseq", *FAMILIES[family], "--task", task, *more)
+            message = refused(*training(tiny_data, tmp_path / "out", *given))
+            assert f"--task {task} trains " in message and message.endswith("such as --task translation")
+
+    @ONE_FAMILY
+    def test_from_pretrained_bart_works(self, tiny_data, tmp_path, family):
+        task = ("--user-dir", "lwc_fairseq", "--task", "translation_from_pretrained_bart")
+        given = training(tiny_data, tmp_path, *task, *FAMILIES[family])
+        assert "add --langs" in refused(*given)
+        run(*given, "--langs", "de,en")
+        path = tmp_path / "checkpoint_last.pt"
+        flags = (*task, "--langs", "de,en", "-s", "de", "-t", "en", "--cpu", "--path", path, "--max-len-b", "5")
+        assert len(hypotheses(run("fairseq-generate", tiny_data, *flags).stdout)) == 20
+        assert len(hypotheses(run("fairseq-interactive", tiny_data, *flags, stdin=TEXT).stdout)) == 2
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_shared_embeddings(tiny_data, tmp_path, family):
+    run(*training(tiny_data, tmp_path, *TASK, *FAMILIES[family], "--share-all-embeddings"))
+    weights = torch.load(tmp_path / "checkpoint_last.pt")["model"]
+    types = 48  # of the joined dictionary
+    tables = [
+        value.data_ptr()
+        for name, value in weights.items()
+        if len(value) == types and value.dim() == 2 and ("embedding" in name or "output" in name)
+    ]
+    assert tables and len(set(tables)) == 1
+
+
+def test_missing_folders_of_out_are_made(tiny_data, tiny_checkpoint, tmp_path):
+    model = (tiny_checkpoint, "--data", tiny_data)
+    run("lwc-fairseq", "align", *model, "--out", tmp_path / "a" / "links")
+    weights = ("--weights", tmp_path / "c" / "weights.npz")
+    run("lwc-fairseq", "attention", *model, "--source", "ba", "--out", tmp_path / "b" / "picture.svg", *weights)
+    run("lwc-fairseq", "average", tiny_checkpoint, "--out", tmp_path / "d" / "mean.pt")
+    names = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.glob("*/*"))
+    assert names == ["a/links", "b/picture.svg", "c/weights.npz", "d/mean.pt"]
+    (tmp_path / "file").write_text("")
+    message = refused("lwc-fairseq", "average", tiny_checkpoint, "--out", tmp_path / "file" / "mean.pt")
+    assert f"error: --out {tmp_path / 'file'}: " in message
+
+
+IMPATIENT = """
+import lwc_fairseq_compat.progress
+from fairseq_cli.{command} import cli_main
+
+lwc_fairseq_compat.progress.QUIET_S = 0.0
+cli_main()
+"""
+
+
+def test_slow_batches_show_progress_without_a_terminal(tiny_data, tiny_checkpoint, tmp_path):
+    """With a limit of 0 instead of 10 seconds, the second line comes after twice that time, and so on."""
+    given = training(tiny_data, tmp_path, *TASK, *TINY_LWC[2:])[1:]
+    trained = run("python", "-c", IMPATIENT.format(command="train"), *given)
+    assert "epoch 001:      1 / " in trained.stdout + trained.stderr
+    given = (tiny_data, *TASK, "--path", tiny_checkpoint, "--cpu", "--batch-size", "4")
+    translated = run("python", "-c", IMPATIENT.format(command="generate"), *given)
+    assert "batch:      1 / 5" in translated.stderr
+    plain = run("fairseq-generate", *given)
+    assert "batch:" not in plain.stderr and hypotheses(plain.stdout) == hypotheses(translated.stdout)
