@@ -173,14 +173,14 @@ class ABDModel(ReverseContextModel, BidirectionalModel):
         source = self.encoder(src_tokens)
         reference = reverse_inputs(prev_output_tokens, self.decoder.dictionary.pad())
         reverse, backward_steps = self._run_backward(source, reference, backward)
-        steps, _ = self.decoder.run(prev_output_tokens, self.decoder.begin_forward(source, reverse))
+        steps, state = self.decoder.run(prev_output_tokens, self.decoder.begin_forward(source, reverse))
         if target_slots is not None:
             forward = self.decoder.features(steps, target_slots)
             if not backward:
                 return forward
             # A reversed target has its padding where the target has it.
             return forward, self.decoder.backward_decoder.features(backward_steps, target_slots)
-        logits, extra = self.decoder.decoder_out(steps)
+        logits, extra = self.decoder.decoder_out(steps, state.memories)
         if backward:
             extra["backward_logits"] = self.decoder.backward_decoder.logits(backward_steps)
         return logits, extra

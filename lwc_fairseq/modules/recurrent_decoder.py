@@ -19,6 +19,7 @@ from fairseq.modules.fairseq_dropout import FairseqDropout
 from fairseq.utils import get_incremental_state, set_incremental_state
 from torch import Tensor, nn
 
+from .attention_memory import ProjectedMemory
 from .conditional_gru import ConditionalGRU
 from .output_features import OutputFeatures
 from .readout import Readout
@@ -31,7 +32,7 @@ class Steps(NamedTuple):
     words: Tensor  # (R, m, E)
     states: Tensor  # (R, m, d), states of the top layer
     contexts: list[Tensor]  # one for each attention, (R, m, D)
-    attentions: list[Tensor]  # weights of each attention over the columns of the tokens, (R, m, n)
+    weights: list[Tensor]  # weights of each attention over the positions of its memory, (R, m, n)
 
 
 class RecurrentDecoder(FairseqIncrementalDecoder):
@@ -104,10 +105,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
             last_states.append(x[-1])
             contexts += read
             weights += alphas
-        attentions = []
-        if self.need_attn:
-            attentions = [memory.in_columns(alpha) for memory, alpha in zip(state.memories, weights, strict=True)]
-        steps = Steps(words, x.transpose(0, 1), contexts, attentions)
+        steps = Steps(words, x.transpose(0, 1), contexts, weights)
         return steps, replace(state, states=torch.cat(last_states, dim=1), length=state.length + tokens.size(1))
 
     def read_out(self, steps: Steps) -> Tensor:
@@ -118,10 +116,13 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         """Compute the logits (R, m, V)."""
         return self.output(self.dropout(self.read_out(steps)))
 
-    def decoder_out(self, steps: Steps) -> tuple[Tensor, dict]:
-        """What fairseq expects of a decoder: logits (R, m, V), and the weights of its attentions."""
-        alignment = steps.attentions[self.alignment_layer] if steps.attentions else None
-        return self.logits(steps), {"attn": [alignment], "attentions": steps.attentions, "inner_states": None}
+    def decoder_out(self, steps: Steps, memories: Sequence[ProjectedMemory]) -> tuple[Tensor, dict]:
+        """What fairseq expects of a decoder: logits (R, m, V), and the weights of its attentions to the memories."""
+        attentions = []
+        if self.need_attn:
+            attentions = [memory.in_columns(alpha) for memory, alpha in zip(memories, steps.weights, strict=True)]
+        alignment = attentions[self.alignment_layer] if attentions else None
+        return self.logits(steps), {"attn": [alignment], "attentions": attentions, "inner_states": None}
 
     def features(self, steps: Steps, target_slots: Tensor) -> OutputFeatures:
         """Return t after dropout at some positions, flat indices into (R, m), with O and c.
@@ -159,7 +160,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         new_tokens = prev_output_tokens[:, state.length :]
         steps, state = self.run(new_tokens, state)
         set_incremental_state(self, incremental_state, "decoding", state)
-        return self.decoder_out(steps) if target_slots is None else self.features(steps, target_slots)
+        return self.decoder_out(steps, state.memories) if target_slots is None else self.features(steps, target_slots)
 
     def reorder_incremental_state(self, incremental_state: dict, new_order: Tensor) -> None:
         state = get_incremental_state(self, incremental_state, "decoding")
