@@ -18,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -54,15 +55,27 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--peer", type=shlex.split, default=[], metavar="FLAGS", help="more flags for fairseq's model")
     parser.add_argument("--work", type=Path, default=Path("runs/benchmark"), help="a folder for data and checkpoints")
     parser.add_argument("--out", type=Path, default=Path("examples/benchmark/results"), help="a folder for results")
+    parser.add_argument(
+        "--processor-time",
+        action="store_true",
+        help="measure processor time instead of wall-clock time: it varies less if the machine does other work",
+    )
     parser.add_argument("--memory", action="store_true", help="also measure the peak memory of training")
     # The number of the system that a process of its own measures the memory of.
     parser.add_argument("--memory-of", type=int, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.precision == "bf16" and args.phase == "generate":
         parser.error("--precision bf16 is for --phase train: fairseq-generate has no bf16")
+    if args.processor_time and args.device == "cuda":
+        parser.error("--processor-time is for --device cpu: on a GPU, the processor does not compute")
     if args.precision == "fp16" and args.device == "cpu":
         parser.error("--precision fp16 is for --device cuda: fairseq has no fp16 on a CPU")
     return args
+
+
+def clock(args: argparse.Namespace) -> Callable[[], float]:
+    """The clock of the measurement, in seconds."""
+    return time.process_time if args.processor_time else time.perf_counter
 
 
 def chosen(args: argparse.Namespace) -> Family:
@@ -106,10 +119,10 @@ def time_training(args: argparse.Namespace, systems: list[training.Training]) ->
     for block in trange(-1, args.blocks, desc="blocks"):  # block -1 is the warm-up
         numbers = range(max(0, block) * args.updates, (max(0, block) + 1) * args.updates)
         for system, found in zip(systems, speeds, strict=True):
-            began = time.perf_counter()
+            began = clock(args)()
             for number in numbers:
                 system.update(number)
-            spent = time.perf_counter() - began
+            spent = clock(args)() - began
             if block >= 0:
                 found.append(sum(map(system.target_tokens, numbers)) / spent)
     return speeds
@@ -135,7 +148,7 @@ def time_generation(args: argparse.Namespace, systems: list[generation.Generatio
     speeds = [[] for _ in systems]
     for block in trange(-1, args.blocks, desc="blocks"):
         for system, found in zip(systems, speeds, strict=True):
-            spent = system.run()
+            spent = system.run(clock(args))
             if block >= 0:
                 found.append(sum(len(text.split()) + 1 for _, text in system.hypotheses().values()) / spent)
     return speeds
@@ -177,6 +190,7 @@ def write(args: argparse.Namespace, family: Family, speeds: list[list[float]], m
             for one, speed, ratio, peak in zip(systems, speeds, ratios, memories, strict=True)
         ],
     }
+    about["clock"] = "processor time" if args.processor_time else "wall-clock time"
     length = "-".join(map(str, args.length or ()))
     special = [args.precision if args.precision != "fp32" else "", length and f"length-{length}"]
     special += [f"beam-{args.beam}"] if args.phase == "generate" and args.beam != 5 else []
@@ -215,7 +229,8 @@ def markdown(about: dict, systems: tuple[System, ...]) -> str:
         rows.append([one["name"], speed, f"{one['ours / this']:.2f}", spread, *peak])
     lines = [f"# {about['family']}, {about['phase']}", "", *table(header, rows), ""]
     lines.append(
-        f"{about['precision']}; {about['types']:,} types; medians of {about['blocks']} blocks. {about['date']}, "
+        f"{about['precision']}; {about['types']:,} types; {about['clock']}, medians of {about['blocks']} blocks. "
+        f"{about['date']}, "
         f"{about['device']}, {about['versions']}."
     )
     if with_memory:

@@ -3,6 +3,7 @@
 import contextlib
 import statistics
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -49,14 +50,14 @@ class Generation:
         self.cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, words))
         self.output = checkpoint.with_suffix(".txt")
 
-    def run(self) -> float:
-        """Translates the test set and returns the seconds that it took."""
+    def run(self, clock: Callable[[], float] = time.perf_counter) -> float:
+        """Translates the test set and returns the seconds that it took by this clock."""
         if self.device == "cuda":
             torch.cuda.synchronize()
-        began = time.perf_counter()
+        began = clock()
         with self.output.open("w", encoding="utf-8") as out, contextlib.redirect_stdout(out):
             generate.main(self.cfg)
-        return time.perf_counter() - began
+        return clock() - began
 
     def hypotheses(self) -> Hypotheses:
         """The translations of the last run."""
