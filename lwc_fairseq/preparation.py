@@ -6,6 +6,7 @@ The recipes write `text.yaml` beside the binary data:
     target: en
     normalize: true           # punctuation, by Moses' rules
     tokenize: true            # by Moses' rules
+    tokenize_target: true     # only if source and target differ
     split_hyphens: false      # whether the tokenizer splits words at hyphens
     case: lower               # or keep, or truecase: the first word of a sentence gets its usual case
     case_model: model.de      # of the truecaser
@@ -39,6 +40,7 @@ class Preparation:
     target: str
     normalize: bool = False
     tokenize: bool = False
+    tokenize_target: bool | None = None
     split_hyphens: bool = False
     case: str = "keep"
     case_model: str | None = None
@@ -114,4 +116,6 @@ class Words:
             return text
         if self.truecaser:
             text = MosesDetruecaser().detruecase(text, return_str=True)
-        return self.detokenizer.detokenize(text.split()) if self.preparation.tokenize else text
+        preparation = self.preparation
+        tokenized = preparation.tokenize if preparation.tokenize_target is None else preparation.tokenize_target
+        return self.detokenizer.detokenize(text.split()) if tokenized else text

@@ -39,7 +39,9 @@ def add_translate(commands) -> None:
         metavar="N",
         help="lines read before they are translated, to sort them by length (default: 1024)",
     )
-    translate.add_argument("--detokenize", action="store_true", help="write raw text instead of tokens")
+    translate.add_argument(
+        "--detokenize", action="store_true", help="write raw text instead of tokens; what was lower-cased stays so"
+    )
     translate.add_argument("--cpu", action="store_true", help="do not use a GPU")
     add_user_dir(translate)
     translate.set_defaults(call=translate_command)
@@ -49,6 +51,7 @@ def translate_command(args: argparse.Namespace) -> int:
     import_plugins(args.user_dir)
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     sys.stdin.reconfigure(encoding="utf-8", errors="replace", newline="\n")
+    sys.stdout.reconfigure(encoding="utf-8")
     settings = {"gnmt_length_penalty": True} if args.gnmt_length_penalty else {}
     model = load(
         args.checkpoints, args.data, detokenize=args.detokenize, batch_size=args.batch_size, max_tokens=None, **settings

@@ -69,10 +69,11 @@ class ABDDecoder(RecurrentDecoder):
 
     def __init__(self, cfg: ABDConfig, dictionary):
         sizes, source_dim, state_dim = (cfg.embed_dim, cfg.hidden_dim), 2 * cfg.hidden_dim, cfg.hidden_dim
-        super().__init__(dictionary, *sizes, [[[source_dim, state_dim]]], cfg.dropout, plain=cfg.plain_kernels)
+        settings = {"dropout": cfg.dropout, "plain": cfg.plain_kernels, "input_dropout": cfg.input_dropout}
+        super().__init__(dictionary, *sizes, [[[source_dim, state_dim]]], **settings)
         self.cfg = cfg
         self.backward_decoder = RecurrentDecoder(
-            dictionary, *sizes, [[[source_dim]]], cfg.dropout, embedding=self.embedding, plain=cfg.plain_kernels
+            dictionary, *sizes, [[[source_dim]]], embedding=self.embedding, **settings
         )
 
     def begin(self, encoder_out: SourceMemory) -> DecodingState:
@@ -125,7 +126,7 @@ class ABDModel(ReverseContextModel, BidirectionalModel):
     def __init__(self, cfg: ABDConfig, source_dictionary, target_dictionary):
         recurrent = BidirectionalEncoder(cfg.embed_dim, cfg.hidden_dim, cfg.plain_kernels)
         embedding = word_embedding(source_dictionary, cfg.embed_dim)
-        encoder = RecurrentEncoder(source_dictionary, embedding, recurrent)
+        encoder = RecurrentEncoder(source_dictionary, embedding, recurrent, cfg.input_dropout)
         super().__init__(encoder, ABDDecoder(cfg, target_dictionary))
         self.pretrained = Pretrained("--init-backward-from", None, [])
         self.teacher_forced_context = cfg.reverse_context == "reference"

@@ -91,9 +91,10 @@ class DeepAttModel(AttentionalModel):
             cfg.attention_heads,
             alignment_layer=cls.alignment_layer(cfg),
             plain=cfg.plain_kernels,
+            input_dropout=cfg.input_dropout,
         )
         source = task.source_dictionary
-        encoder = cls.encoder_class(source, word_embedding(source, cfg.embed_dim), recurrent)
+        encoder = cls.encoder_class(source, word_embedding(source, cfg.embed_dim), recurrent, cfg.input_dropout)
         return cls.assemble(cfg, encoder, decoder)
 
     @classmethod

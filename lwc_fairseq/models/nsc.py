@@ -79,7 +79,7 @@ class NSCEncoder(RecurrentEncoder):
         recurrent: nn.Module,
         reverse_model: RNNSearchModel,
     ):
-        super().__init__(dictionary, embedding, recurrent)
+        super().__init__(dictionary, embedding, recurrent, cfg.input_dropout)
         self.cfg = cfg
         self.reverse_model = reverse_model
 
@@ -115,8 +115,8 @@ class WordsEncoder(NSCEncoder):
 
     def reverse_context(self, src_tokens: Tensor, found: Tensor) -> Memory:
         order = SourceOrder(found, self.words_embedding.padding_idx)
-        (states,), _ = self.words(self.words_embedding(order.tokens.T), order)
-        return reverse_memory(states.transpose(0, 1).contiguous(), order.padding_mask)
+        (states,), _ = self.words(self.dropout(self.words_embedding(order.tokens.T)), order)
+        return reverse_memory(self.dropout(states.transpose(0, 1)).contiguous(), order.padding_mask)
 
 
 class StatesEncoder(NSCEncoder):
@@ -192,7 +192,14 @@ class NSCRTModel(NSCModel):
     @staticmethod
     def make_decoder(cfg, dictionary, reverse_model):
         memory_dim = 2 * cfg.hidden_dim
-        return CombiningDecoder(dictionary, cfg.embed_dim, cfg.hidden_dim, [[[memory_dim, memory_dim]]], cfg.dropout)
+        return CombiningDecoder(
+            dictionary,
+            cfg.embed_dim,
+            cfg.hidden_dim,
+            [[[memory_dim, memory_dim]]],
+            cfg.dropout,
+            input_dropout=cfg.input_dropout,
+        )
 
 
 @register_model("nsc_hs", dataclass=NSCConfig)
@@ -214,4 +221,5 @@ class NSCHSModel(NSCModel):
             cfg.dropout,
             embedding=reverse_model.decoder.embedding,
             plain=cfg.plain_kernels,
+            input_dropout=cfg.input_dropout,
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models import FairseqEncoder
+from fairseq.modules.fairseq_dropout import FairseqDropout
 from torch import Tensor, nn
 
 from lwc_fairseq_compat import UserError
@@ -28,6 +29,9 @@ class RecurrentConfig(FairseqDataclass):
     embed_dim: int = field(default=620, metadata={"help": "width of word embeddings and of the readout"})
     hidden_dim: int = field(default=1000, metadata={"help": "width of recurrent states and of attention, d"})
     dropout: float = field(default=0.2, metadata={"help": "dropout of the readout, before the softmax"})
+    input_dropout: float = field(
+        default=0.0, metadata={"help": "dropout of the word embeddings, and of the encoder states that attention reads"}
+    )
     init_std: float = field(
         default=0.01,
         metadata={
@@ -45,8 +49,9 @@ class RecurrentConfig(FairseqDataclass):
         for name in ("embed_dim", "hidden_dim"):
             if getattr(self, name) < 1:
                 raise UserError(f"--{name.replace('_', '-')} {getattr(self, name)}: must be at least 1")
-        if not 0 <= self.dropout < 1:
-            raise UserError(f"--dropout {self.dropout}: must be in [0, 1)")
+        for name in ("dropout", "input_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise UserError(f"--{name.replace('_', '-')} {getattr(self, name)}: must be in [0, 1)")
         if not self.init_std > 0:  # also true of NaN
             raise UserError(f"--init-std {self.init_std}: must be above 0")
 
@@ -111,12 +116,14 @@ class RecurrentEncoder(FairseqEncoder):
         embedding: the embedding of the source words, of width E.
         recurrent: a module of :mod:`~lwc_fairseq.modules.recurrent_encoder`. It maps embeddings (n, B, E) to the states
             of its layers, (n, B, d) each, and a final state (B, d).
+        dropout: probability of dropping an entry of an embedding, or of a state that attention reads.
     """
 
-    def __init__(self, dictionary, embedding: nn.Embedding, recurrent: nn.Module):
+    def __init__(self, dictionary, embedding: nn.Embedding, recurrent: nn.Module, dropout: float = 0.0):
         super().__init__(dictionary)
         self.embedding = embedding
         self.recurrent = recurrent
+        self.dropout = FairseqDropout(dropout, module_name=type(self).__name__)
 
     def memories(self, layers: list[Tensor]) -> list[Tensor]:
         """Return the states that the decoder's attentions read, given the states (B, n, d) of each layer."""
@@ -125,8 +132,9 @@ class RecurrentEncoder(FairseqEncoder):
     def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None, **unused) -> SourceMemory:
         """Return the memories of source tokens (B, n), padded on either side."""
         order = SourceOrder(src_tokens, self.dictionary.pad())
-        layers, final_state = self.recurrent(self.embedding(order.tokens.T), order)
-        batch_major = [layer.transpose(0, 1).contiguous() for layer in layers]  # (B, n, d), as attention wants it
+        layers, final_state = self.recurrent(self.dropout(self.embedding(order.tokens.T)), order)
+        # (B, n, d), as attention wants it
+        batch_major = [self.dropout(layer.transpose(0, 1)).contiguous() for layer in layers]
         memories = [Memory(states, order.padding_mask, order.columns) for states in self.memories(batch_major)]
         return SourceMemory(tuple(memories), final_state)
 

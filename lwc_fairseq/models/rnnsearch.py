@@ -48,8 +48,10 @@ class RNNSearchModel(AttentionalModel):
             cfg.dropout,
             cfg.attention_heads,
             plain=cfg.plain_kernels,
+            input_dropout=cfg.input_dropout,
         )
-        return cls.assemble(cfg, RecurrentEncoder(source, word_embedding(source, cfg.embed_dim), recurrent), decoder)
+        embedding = word_embedding(source, cfg.embed_dim)
+        return cls.assemble(cfg, RecurrentEncoder(source, embedding, recurrent, cfg.input_dropout), decoder)
 
 
 @dataclass

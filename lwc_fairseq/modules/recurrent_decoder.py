@@ -49,6 +49,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         embedding: the embedding of the target words, if it is shared with another decoder.
         alignment_layer: the attention whose weights are the alignment.
         plain: compute the equations with autograd instead of the kernels.
+        input_dropout: probability of dropping an entry of a word embedding.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         embedding: nn.Embedding | None = None,
         alignment_layer: int = 0,
         plain: bool = False,
+        input_dropout: float = 0.0,
     ):
         super().__init__(dictionary)
         self.alignment_layer = alignment_layer
@@ -75,6 +77,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         context_dims = [width for layer in self.layers for width in layer.context_dims]
         self.readout = Readout([embed_dim, dim, *context_dims], embed_dim)
         self.dropout = FairseqDropout(dropout, module_name=type(self).__name__)
+        self.input_dropout = FairseqDropout(input_dropout, module_name=type(self).__name__)
         self.output = nn.Linear(embed_dim, len(dictionary))
         self.need_attn = True
 
@@ -98,6 +101,8 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         if state.length == 0:
             state = state.for_rows(len(tokens))
         words = self.embedding(tokens)
+        if torch.is_grad_enabled():  # a search in training has no gradients, and drops nothing
+            words = self.input_dropout(words)
         x, last_states, contexts, weights = words.transpose(0, 1), [], [], []
         first_states = state.states.chunk(len(self.layers), dim=1)
         for (layer, memories), first_state in zip(self._by_layer(state.memories), first_states, strict=True):

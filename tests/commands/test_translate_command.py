@@ -93,6 +93,9 @@ def test_text_becomes_words_and_words_become_text(tmp_path):
     assert words.decode("the house , it is . ") == "The house, it is."
     describe(tmp_path, tokenize=True, split_hyphens=True)
     assert Words(read_preparation(tmp_path), detokenize=False).encode("E-Mail") == "E @-@ Mail"
+    describe(tmp_path, tokenize_target=True)
+    words = Words(read_preparation(tmp_path), detokenize=True)
+    assert (words.encode("a, b"), words.decode("a , b")) == ("a, b", "a, b")
 
 
 @pytest.mark.parametrize(

@@ -201,6 +201,13 @@ class TestReverseContext:
         searches = [model.train(mode).reverse_translations(src) for mode in (True, False)]
         assert torch.equal(*searches)
 
+    def test_the_search_drops_no_words(self):
+        model = make_abd(input_dropout=0.5)
+        source = model.encoder(batch()[0])  # without dropout
+        start = model.decoder.begin_backward(source)
+        searches = [model.train(mode).decoder.search(source, start).outputs for mode in (True, False)]
+        assert torch.equal(*searches)
+
     @REVERSE
     def test_what_comes_after_the_end_never_matters(self, reverse):
         """More padding, on either side, changes nothing: not the loss, nor any gradient."""

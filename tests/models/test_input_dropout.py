@@ -1,0 +1,47 @@
+"""`--input-dropout` of the recurrent models: words and the states that attention reads."""
+
+import pytest
+import torch
+
+from conftest import make_abd, make_deepatt, random_batch
+from lwc_fairseq.models.recurrent import RecurrentConfig
+
+LENGTHS = [(4, 3), (2, 6)]
+MODELS = pytest.mark.parametrize("make", [make_deepatt, make_abd])
+
+
+def run_training(make, **settings) -> torch.Tensor:
+    """The logits of one pass in training mode."""
+    torch.manual_seed(1)
+    src, prev = random_batch(LENGTHS, types=15)
+    return make(**settings).train()(src, None, prev)[0]
+
+
+@MODELS
+def test_it_is_off_without_the_option_and_in_evaluation(make):
+    src, prev = random_batch(LENGTHS, types=15)
+    plain, dropping = (make(input_dropout=p)(src, None, prev)[0] for p in (0.0, 0.5))
+    assert torch.equal(plain, dropping)  # in evaluation mode
+    assert torch.equal(run_training(make), run_training(make, input_dropout=0.0))
+    assert not torch.equal(run_training(make), run_training(make, input_dropout=0.5))
+
+
+@MODELS
+def test_it_drops_words_of_both_sides_and_memories(make):
+    """What each dropout sees, entry by entry: zero, or divided by 1 - p."""
+    model = make(input_dropout=0.5).train()
+    seen = []
+    for dropout in (model.encoder.dropout, model.decoder.input_dropout):
+        dropout.register_forward_hook(lambda module, given, out: seen.append((given[0], out)))
+    src, prev = random_batch(LENGTHS, types=15)
+    model(src, None, prev)
+    widths = [x.size(-1) for x, _ in seen]
+    assert widths.count(model.encoder.embedding.embedding_dim) >= 2 and len(set(widths)) == 2
+    for x, out in seen:
+        assert ((out == 0) | torch.isclose(out, 2 * x)).all() and (out == 0).any() and (out != 0).any()
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.0])
+def test_impossible_values_are_refused(value):
+    with pytest.raises(ValueError, match=f"--input-dropout {value}: must be in"):
+        RecurrentConfig(input_dropout=value).check()
