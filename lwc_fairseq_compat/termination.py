@@ -21,8 +21,8 @@ process that started the others also passes its own signal on."""
 
 
 UPDATES_BETWEEN_QUESTIONS = 8
-"""Several processes ask each other after this many updates whether one of them received SIGTERM, because each question
-waits for all GPUs."""
+"""On GPUs, several processes ask each other after this many updates whether one of them received SIGTERM, because each
+question waits for all GPUs. On CPUs they ask after each update."""
 
 
 class Termination:
@@ -54,10 +54,10 @@ class Termination:
         requested = self.requested_at is not None
         if not torch.distributed.is_initialized():
             return requested
-        if updates % UPDATES_BETWEEN_QUESTIONS:
+        on_gpus = torch.distributed.get_backend() == "nccl"
+        if on_gpus and updates % UPDATES_BETWEEN_QUESTIONS:
             return False
-        device = "cuda" if torch.distributed.get_backend() == "nccl" else "cpu"
-        anywhere = torch.tensor(int(requested), device=device)
+        anywhere = torch.tensor(int(requested), device="cuda" if on_gpus else "cpu")
         torch.distributed.all_reduce(anywhere, op=torch.distributed.ReduceOp.MAX)
         return bool(anywhere)
 
@@ -86,7 +86,7 @@ def save_when_terminated(train_step):
     """Save after the current update and exit with status 143, which scripts treat as a failure.
 
     If fairseq is about to validate and save after this update anyway, training ends at the next occasion, so that
-    resuming is exact. Several processes agree, every few updates, on whether all of them stop.
+    resuming is exact. Several processes agree on whether all of them stop.
     Why: fairseq dies at the signal, and loses what it has learned since the last checkpoint. Needed: always.
     """
     from fairseq import checkpoint_utils
