@@ -66,7 +66,10 @@ def load(
     if preparation and not (bpe_codes or tokenizer):
         model.tokenizer, model.bpe = Words(preparation, detokenize), preparation.subwords()
     elif detokenize and not tokenizer:
-        raise UserError(f"{folder}: no text.yaml says how its text was made, so translations cannot be detokenized")
+        raise UserError(
+            f"{folder}: no text.yaml says how its text was made, so translations cannot be detokenized: write one "
+            "(docs/decoding.md), or leave detokenize out"
+        )
     return model
 
 

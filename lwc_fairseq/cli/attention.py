@@ -24,7 +24,9 @@ def add_attention(commands) -> None:
         "right-to-left language run from right to left.",
     )
     add_model(attention)
-    attention.add_argument("--source", required=True, help="a sentence, tokenized as the data")
+    attention.add_argument(
+        "--source", required=True, help="a sentence, already tokenized as the data, with spaces around punctuation"
+    )
     attention.add_argument("--target", help="its translation (default: the model's own)")
     add_subwords(attention)
     attention.add_argument(
@@ -71,8 +73,9 @@ def attention_command(args: argparse.Namespace) -> int:
     source, target = split(args.source), split(args.target) if args.target is not None else None
     import_plugins(args.user_dir)
     model, task = load(args.checkpoint, args.data)
-    warn_of_unknown(source, "--source", task.source_dictionary)
-    warn_of_unknown(target or "", "--target", task.target_dictionary)
+    hint = "" if args.bpe_codes or args.sentencepiece_model else HINT
+    warn_of_unknown(source, "--source", task.source_dictionary, hint)
+    warn_of_unknown(target or "", "--target", task.target_dictionary, hint)
     made = panels(model, task, source, target, args.layer, args.head)
     print(f"drawing {len(made)} layers of {len(made[0].rows)} by {len(made[0].columns)} tokens", file=sys.stderr)
     logging.getLogger("fontTools").setLevel(logging.WARNING)  # it logs each table of a font in a .pdf
@@ -83,10 +86,10 @@ def attention_command(args: argparse.Namespace) -> int:
     return 0
 
 
-def warn_of_unknown(text: str, option: str, dictionary) -> None:
+HINT = " (if the data has sub-words, --bpe-codes or --sentencepiece-model makes them)"
+
+
+def warn_of_unknown(text: str, option: str, dictionary, hint: str) -> None:
     if missing := " ".join(dict.fromkeys(unknown(dictionary, text))):
-        print(
-            f"lwc-fairseq: warning: {option}: not in the vocabulary, so the model reads <unk>: {missing} (if the data "
-            "has sub-words, --bpe-codes or --sentencepiece-model makes them)",
-            file=sys.stderr,
-        )
+        warning = f"{option}: not in the vocabulary, so the model reads <unk>: {missing}{hint}"
+        print(f"lwc-fairseq: warning: {warning}", file=sys.stderr)
