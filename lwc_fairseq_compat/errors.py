@@ -1,6 +1,7 @@
 """Errors that a user can fix, and how the commands print them."""
 
 import sys
+from traceback import walk_tb
 
 from .hooks import before_fairseq
 
@@ -16,14 +17,23 @@ class UserError(ValueError):
 def print_user_errors_in_one_line():
     """End a command with one line instead of a traceback when the user can fix the cause.
 
-    Why: the commands of ``fairseq_cli`` let every exception through. Needed: always.
+    Why: the commands of ``fairseq_cli`` let every exception through. They check their options with assertions, whose
+    messages say what to do. Needed: always.
     """
     excepthook = sys.excepthook
 
     def hook(kind, error, traceback):
-        if issubclass(kind, UserError):
+        if issubclass(kind, UserError) or is_check_of_command(error):
             print(f"{sys.argv[0].rpartition('/')[2]}: error: {error}", file=sys.stderr)
         else:
             excepthook(kind, error, traceback)
 
     sys.excepthook = hook
+
+
+def is_check_of_command(error):
+    """Whether a command of ``fairseq_cli`` itself raised this error, with a message, to refuse its options."""
+    if not isinstance(error, AssertionError) or not str(error):
+        return False
+    *_, (frame, _) = walk_tb(error.__traceback__)
+    return frame.f_globals["__name__"].startswith("fairseq_cli.")

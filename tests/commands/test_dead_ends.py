@@ -1,6 +1,7 @@
 """Commands that cannot do what they are asked end with one line that says what to do instead."""
 
 import shutil
+import sys
 
 import pytest
 import torch
@@ -102,6 +103,25 @@ def test_user_dir_that_is_a_checkout(tiny_data, tmp_path, name):
 def test_user_dir_that_is_missing(tiny_data):
     message = refused("fairseq-train", tiny_data, "--user-dir", "no/such/plugin", *STOCK)
     assert "--user-dir no/such/plugin: there is no such folder, and no package of this name" in message
+
+
+class TestChecksOfFairseq:
+    """The commands of fairseq check some options themselves; their messages are printed without a traceback."""
+
+    def test_training_without_a_batch_size(self, tiny_data, tmp_path):
+        message = refused("fairseq-train", tiny_data, *STOCK, "--save-dir", tmp_path)
+        assert message == "fairseq-train: error: Must specify batch size either with --max-tokens or --batch-size"
+
+    def test_batches_that_are_larger_than_the_buffer(self, tiny_data, tiny_checkpoint):
+        given = ("--path", tiny_checkpoint, *TASK, "--cpu", "--batch-size", "2")
+        message = refused("fairseq-interactive", tiny_data, *given, stdin=TEXT)
+        assert message == "fairseq-interactive: error: --batch-size cannot be larger than --buffer-size"
+
+    def test_other_assertions_keep_their_traceback(self):
+        for where in ("", "__name__ = 'fairseq_cli.train'; "):
+            script = f"import fairseq; {where}assert False, 'broken'"
+            done = run(sys.executable, "-c", script, check=False)
+            assert ("Traceback" in done.stderr) == (not where)
 
 
 class TestSearch:
