@@ -19,6 +19,11 @@ def add_report(commands) -> None:
     )
     report.add_argument("folder", type=Path, metavar="DIR", help="the folder that `table` wrote to")
     report.add_argument("--out", type=Path, metavar="FILE.html", help="default: DIR/report.html")
+    report.add_argument(
+        "--data",
+        metavar="DIR",
+        help="the binary data (default: the folder that was given to `table`, from this folder)",
+    )
     report.add_argument("--gold", type=Path, metavar="FILE", help="gold alignments of the test set, for a table of AER")
     add_first(report)
     add_user_dir(report)
@@ -29,6 +34,6 @@ def report_command(args: argparse.Namespace) -> int:
     import_plugins(args.user_dir)
     out = args.out or TableFolder(args.folder).report
     make_folder(out.parent)
-    write_report(args.folder, out, args.gold, args.gold_first)
+    write_report(args.folder, out, args.gold, args.gold_first, args.data)
     print(f"wrote {out}")
     return 0

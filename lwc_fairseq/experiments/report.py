@@ -32,10 +32,11 @@ from .results import Result
 
 @dataclass(frozen=True)
 class FinishedTable:
-    """The folder and the record of a finished table."""
+    """The folder and the record of a finished table, and the binary data of its models."""
 
     folder: TableFolder
     record: Record
+    data: str
 
     def first_run(self, row: Result) -> RunFolder:
         return self.folder.run(row.name, 1)
@@ -61,24 +62,28 @@ class FinishedTable:
         return found
 
 
-def read_table(folder: Path) -> FinishedTable:
+def read_table(folder: Path, data: str | None = None) -> FinishedTable:
     """Read a table's folder. Raises UserError if it has no finished table."""
     files = TableFolder(folder)
-    return FinishedTable(files, read_record(files.record))
+    record = read_record(files.record)
+    return FinishedTable(files, record, data or record.measured_on)
 
 
-def write_report(folder: Path, out: Path, gold: Path | None = None, gold_first: int = 0) -> None:
+def write_report(
+    folder: Path, out: Path, gold: Path | None = None, gold_first: int = 0, data: str | None = None
+) -> None:
     """Write the report of a table.
 
     Args:
         folder: the folder of the table.
         gold: the file with gold alignments of the test set.
         gold_first: the number of a sentence's first word in `gold`, 0 or 1.
+        data: the folder with the binary data, if it is no longer where the table recorded it.
 
     Raises:
         UserError: the folder has no table, or one of its files or `gold` cannot be read.
     """
-    finished = read_table(folder)
+    finished = read_table(folder, data)
     import_plugins(finished.record.user_dirs)
     sections = [results, curve, lengths, samples, differences, attention]
     if gold is not None:
@@ -149,7 +154,7 @@ def alignments(finished: FinishedTable, gold: list[Gold], gold_file: Path) -> It
     """Yield the alignment error rate of each layer of each model."""
     found = []
     for row, path in tqdm(finished.checkpoints(), desc="alignments", leave=False):
-        forced = force(*load(str(path), finished.record.measured_on), "test")
+        forced = force(*load(str(path), finished.data), "test")
         rates = layer_error_rates(forced, gold, gold_file)
         found.append((row.label, {name: f"{100 * rate.aer:.1f}" for name, rate in rates.items()}))
     if not found:
@@ -194,7 +199,7 @@ def attention(finished: FinishedTable) -> Iterator[str]:
         return
     yield "<h2>Attention</h2>"
     for row, path in tqdm(models, desc="attention", leave=False):
-        model, task = load(str(path), finished.record.measured_on)
+        model, task = load(str(path), finished.data)
         made = panels(model, task, typical_source(task), None, None, None)
         yield f"<h3>{html.escape(row.label)}</h3>"
         yield image(as_png(make_figure(made, sentences(made[0], task), 55)), f"attention of {row.label}")

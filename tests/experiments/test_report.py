@@ -3,11 +3,12 @@
 import html
 import json
 import re
+import shutil
 
 import pytest
 from browser import Seen, look_at
 
-from conftest import run
+from conftest import refused, run
 from lwc_fairseq.experiments.report import read_table, write_report
 from lwc_fairseq.experiments.table_page import table_page
 from sentences import generated, worse
@@ -102,6 +103,13 @@ def test_a_folder_without_a_table_is_named(tmp_path):
 def test_command(finished):
     said = run("lwc-fairseq", "report", finished).stdout
     assert said.strip() == f"wrote {finished / 'report.html'}" and (finished / "report.html").exists()
+
+
+def test_data_that_is_somewhere_else(finished, tiny_data, tiny_checkpoint):
+    shutil.copy(tiny_checkpoint, finished / "ours" / "seed1" / "checkpoint_best.pt")
+    assert refused("lwc-fairseq", "report", finished) == "lwc-fairseq: error: --data data: no such folder"
+    run("lwc-fairseq", "report", finished, "--data", tiny_data)
+    assert "attention of ours" in (finished / "report.html").read_text()
 
 
 def test_each_sentence_is_read_in_its_own_direction(finished):
