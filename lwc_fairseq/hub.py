@@ -9,7 +9,7 @@ from fairseq.hub_utils import GeneratorHubInterface, from_pretrained
 
 from lwc_fairseq_compat import UserError
 
-from .preparation import Words, read_preparation
+from .preparation import Words, make_subwords, read_preparation
 
 Source = str | os.PathLike
 
@@ -19,6 +19,7 @@ def load(
     data: Source | None = None,
     *,
     bpe_codes: Source | None = None,
+    sentencepiece_model: Source | None = None,
     tokenizer: str | None = None,
     detokenize: bool = False,
     attention: bool = False,
@@ -33,8 +34,9 @@ def load(
     Args:
         checkpoint: the checkpoint file or, for an ensemble, several files.
         data: the folder that fairseq-preprocess wrote; by default that of the training.
-        bpe_codes: the codes of subword-nmt, instead of `text.yaml`. Without both, sentences and translations consist of
-            subwords.
+        bpe_codes: the codes of subword-nmt, instead of `text.yaml`. Sentences are then tokenized as the data; without
+            both, they also consist of sub-words, as do their translations.
+        sentencepiece_model: the model of sentencepiece, instead of `bpe_codes`.
         tokenizer: the name of a fairseq tokenizer, such as "moses", instead of `text.yaml`.
         detokenize: return translations as raw text, as `text.yaml` says.
         attention: fill "attention" and "alignment" of the hypotheses that `generate` returns; slower.
@@ -49,12 +51,10 @@ def load(
         UserError: a file does not exist.
     """
     paths = [Path(one) for one in ([checkpoint] if isinstance(checkpoint, Source) else checkpoint)]
-    for path in [*paths, *(Path(one) for one in (data, bpe_codes) if one)]:
+    for path in [*paths, *(Path(one) for one in (data, bpe_codes, sentencepiece_model) if one)]:
         if not path.exists():
             raise UserError(f"{path}: no such file or folder")
     folder = Path(data) if data else data_of_training(paths[0])
-    if bpe_codes:
-        settings |= {"bpe": "subword_nmt", "bpe_codes": str(bpe_codes)}
     if tokenizer:
         settings["tokenizer"] = tokenizer
     if attention:
@@ -62,10 +62,15 @@ def load(
     names = os.pathsep.join(str(path.resolve()) for path in paths)
     loaded = from_pretrained(str(paths[0].resolve().parent), names, str(folder.resolve()), **settings)
     model = GeneratorHubInterface(loaded["args"], loaded["task"], loaded["models"])
-    preparation = read_preparation(folder)
-    if preparation and not (bpe_codes or tokenizer):
-        model.tokenizer, model.bpe = Words(preparation, detokenize), preparation.subwords()
-    elif detokenize and not tokenizer:
+    preparation = None if bpe_codes or sentencepiece_model or tokenizer else read_preparation(folder)
+    if preparation:
+        model.tokenizer = Words(preparation, detokenize)
+        model.bpe = make_subwords(preparation.bpe, preparation.codes)
+    elif bpe_codes:
+        model.bpe = make_subwords("subword_nmt", str(bpe_codes))
+    elif sentencepiece_model:
+        model.bpe = make_subwords("sentencepiece", str(sentencepiece_model))
+    if detokenize and not (preparation or tokenizer):
         raise UserError(
             f"{folder}: no text.yaml says how its text was made, so translations cannot be detokenized: write one "
             "(docs/decoding.md), or leave detokenize out"

@@ -47,18 +47,21 @@ class Preparation:
     bpe: str | None = None
     codes: str | None = None
 
-    def subwords(self):
-        """Return fairseq's encoder of sub-words, or None.
 
-        Raises:
-            UserError: the package `sentencepiece` is needed, but not installed.
-        """
-        if self.bpe is None:
-            return None
-        try:
-            return encoders.build_bpe(Namespace(bpe=self.bpe, bpe_separator="@@", **{OPTIONS[self.bpe]: self.codes}))
-        except ImportError as error:
-            raise UserError("the data has sub-words of sentencepiece: pip install sentencepiece") from error
+def make_subwords(bpe: str | None, codes: str | None):
+    """Return fairseq's encoder of sub-words of a kind, with its file, or None if there is no kind.
+
+    Raises:
+        UserError: the file is invalid, or the package `sentencepiece` is needed, but not installed.
+    """
+    if bpe is None:
+        return None
+    try:
+        return encoders.build_bpe(Namespace(bpe=bpe, bpe_separator="@@", **{OPTIONS[bpe]: codes}))
+    except ImportError as error:
+        raise UserError(f"{codes} needs sentencepiece: pip install sentencepiece") from error
+    except RuntimeError as error:  # of sentencepiece
+        raise UserError(f"{codes}: not a model of {bpe}") from error
 
 
 def read_preparation(data: Path) -> Preparation | None:

@@ -92,6 +92,9 @@ def name_unreadable_checkpoint(load):
             check_contents(state)
         except (FileNotFoundError, MemoryError):
             raise
+        except IsADirectoryError as error:
+            name = os.path.join(path, "checkpoint_best.pt")
+            raise UserError(f"{path} is a folder: give a checkpoint in it, such as {name}") from error
         except Exception as error:
             reason = (str(error).splitlines() or [""])[0]
             raise UserError(

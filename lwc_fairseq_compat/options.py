@@ -1,10 +1,12 @@
 """Options that fairseq accepts and fails with later, or fails with although they are right."""
 
 import functools
+import os
 
 from .errors import UserError
 from .hooks import mends
 
+FILES_OF_SUBWORDS = {"subword_nmt": "bpe_codes", "sentencepiece": "sentencepiece_model"}
 TASKS_OF_OTHER_MODELS = {
     "language_modeling": "trains language models",
     "multilingual_translation": "trains models with an encoder and a decoder for each language pair, such as "
@@ -25,6 +27,8 @@ def check_options(parse_args_and_arch):
         options = vars(parsed[0] if isinstance(parsed, tuple) else parsed)
         check_languages(options)
         check_kind_of_model(options)
+        check_subwords(options)
+        check_optimizer(options)
         return parsed
 
     return parse_args_and_check
@@ -47,6 +51,25 @@ def check_kind_of_model(options):
             f"--task {task} {TASKS_OF_OTHER_MODELS[task]}, but --arch {arch} is a model for one pair of languages: use "
             "a translation task, such as --task translation"
         )
+
+
+def check_subwords(options):
+    """Raises UserError if the file of the sub-words is not given, or does not exist."""
+    name = FILES_OF_SUBWORDS.get(options.get("bpe"))
+    if name is None:
+        return
+    flag, file = "--" + name.replace("_", "-"), options.get(name)
+    if file in (None, "???"):  # which OmegaConf calls missing
+        raise UserError(f"--bpe {options['bpe']} needs {flag} FILE")
+    if "://" not in file and not os.path.isfile(file):
+        raise UserError(f"{flag} {file}: no such file")
+
+
+def check_optimizer(options):
+    """Raises UserError if a training has no optimizer, before the data and the model are loaded."""
+    trains = "max_epoch" in options
+    if trains and not options["optimizer"]:
+        raise UserError("the training has no optimizer: add one, such as --optimizer adam, and its --lr")
 
 
 @mends("fairseq.options", "get_validation_parser")

@@ -4,16 +4,18 @@ from collections.abc import Callable
 from itertools import accumulate
 from pathlib import Path
 
-from fairseq.data.encoders.sentencepiece_bpe import SentencepieceBPE, SentencepieceConfig
-from fairseq.data.encoders.subword_nmt_bpe import SubwordNMTBPE, SubwordNMTBPEConfig
-
 from lwc_fairseq_compat import UserError
+
+from ..preparation import make_subwords
 
 CONTINUES = "@@"
 """At the end of a token of subword-nmt, says that the next token belongs to the same word."""
 
 BEGINS = "▁"
 """At the beginning of a token of sentencepiece, says that a word begins (U+2581)."""
+
+SUBWORDS_HINT = " (if the data has sub-words, --bpe-codes or --sentencepiece-model makes them)"
+"""Added to a warning of unknown tokens."""
 
 
 def word_numbers(tokens: list[str]) -> list[int]:
@@ -41,16 +43,13 @@ def segmenter(bpe_codes: Path | None, sentencepiece_model: Path | None) -> Calla
     """Return a function that splits the words of a text into sub-words; without files, it leaves the text as it is.
 
     Raises:
-        UserError: a file does not exist, or sentencepiece is not installed.
+        UserError: a file does not exist or is invalid, or sentencepiece is not installed.
     """
     for path in filter(None, (bpe_codes, sentencepiece_model)):
         if not path.is_file():
             raise UserError(f"{path}: no such file")
     if bpe_codes:
-        return SubwordNMTBPE(SubwordNMTBPEConfig(bpe_codes=str(bpe_codes))).encode
+        return make_subwords("subword_nmt", str(bpe_codes)).encode
     if sentencepiece_model:
-        try:
-            return SentencepieceBPE(SentencepieceConfig(sentencepiece_model=str(sentencepiece_model))).encode
-        except ImportError as error:
-            raise UserError("--sentencepiece-model needs sentencepiece: pip install sentencepiece") from error
+        return make_subwords("sentencepiece", str(sentencepiece_model)).encode
     return str

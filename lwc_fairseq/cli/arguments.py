@@ -20,6 +20,22 @@ def add_user_dir(command) -> None:
     )
 
 
+def add_subwords(command, given: str) -> None:
+    files = command.add_mutually_exclusive_group()
+    files.add_argument(
+        "--bpe-codes",
+        type=Path,
+        metavar="FILE",
+        help=f"the codes of subword-nmt: {given} words, which they split into sub-words",
+    )
+    files.add_argument(
+        "--sentencepiece-model",
+        type=Path,
+        metavar="FILE",
+        help=f"a model of sentencepiece: {given} raw text, which it splits into sub-words",
+    )
+
+
 def add_first(command) -> None:
     command.add_argument(
         "--gold-first", type=int, choices=(0, 1), default=0, help="number of the first word in GOLD (default: 0)"

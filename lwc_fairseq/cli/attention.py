@@ -8,10 +8,10 @@ from pathlib import Path
 from ..analysis.attention import load
 from ..analysis.panels import MEAN, panels, sentences, unknown
 from ..analysis.picture import check_format, draw, save_weights
-from ..analysis.subwords import segmenter
+from ..analysis.subwords import SUBWORDS_HINT, segmenter
 from ..files import make_folder
 from ..plugins import import_plugins
-from .arguments import add_model, number_or_all
+from .arguments import add_model, add_subwords, number_or_all
 
 
 def add_attention(commands) -> None:
@@ -28,7 +28,7 @@ def add_attention(commands) -> None:
         "--source", required=True, help="a sentence, already tokenized as the data, with spaces around punctuation"
     )
     attention.add_argument("--target", help="its translation (default: the model's own)")
-    add_subwords(attention)
+    add_subwords(attention, "--source and --target are")
     attention.add_argument(
         "--layer",
         type=layer_choice,
@@ -45,22 +45,6 @@ def add_attention(commands) -> None:
     attention.set_defaults(call=attention_command)
 
 
-def add_subwords(attention) -> None:
-    files = attention.add_mutually_exclusive_group()
-    files.add_argument(
-        "--bpe-codes",
-        type=Path,
-        metavar="FILE",
-        help="the codes of subword-nmt: --source and --target are words, which they split into sub-words",
-    )
-    files.add_argument(
-        "--sentencepiece-model",
-        type=Path,
-        metavar="FILE",
-        help="a model of sentencepiece: --source and --target are raw text, which it splits into sub-words",
-    )
-
-
 def layer_choice(text: str) -> int | str | None:
     return MEAN if text == MEAN else number_or_all(text)
 
@@ -73,7 +57,7 @@ def attention_command(args: argparse.Namespace) -> int:
     source, target = split(args.source), split(args.target) if args.target is not None else None
     import_plugins(args.user_dir)
     model, task = load(args.checkpoint, args.data)
-    hint = "" if args.bpe_codes or args.sentencepiece_model else HINT
+    hint = "" if args.bpe_codes or args.sentencepiece_model else SUBWORDS_HINT
     warn_of_unknown(source, "--source", task.source_dictionary, hint)
     warn_of_unknown(target or "", "--target", task.target_dictionary, hint)
     made = panels(model, task, source, target, args.layer, args.head)
@@ -84,9 +68,6 @@ def attention_command(args: argparse.Namespace) -> int:
         save_weights(made, args.weights)
     print("wrote " + ", ".join(str(path) for path in (args.out, args.weights) if path))
     return 0
-
-
-HINT = " (if the data has sub-words, --bpe-codes or --sentencepiece-model makes them)"
 
 
 def warn_of_unknown(text: str, option: str, dictionary, hint: str) -> None:

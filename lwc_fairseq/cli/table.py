@@ -1,6 +1,7 @@
 """`lwc-fairseq table`: trains, translates and scores the rows of a table."""
 
 import argparse
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -97,6 +98,8 @@ def make_table(args: argparse.Namespace) -> int:
     if (settings.table.metric == "aer") != bool(args.gold):
         needs = "needs --gold, the alignments of the test set" if not args.gold else "does not use --gold: leave it out"
         raise UserError(f"{args.table} {needs}")
+    if not args.collect:
+        check_data(args.data)
     references = [read_lines(path) for path in args.references]
     gold = read_alignments(args.gold, args.gold_first) if args.gold else None
     make_folder(args.out)
@@ -108,3 +111,10 @@ def make_table(args: argparse.Namespace) -> int:
     print(written[0].read_text(encoding="utf-8"))
     print("wrote " + ", ".join(map(str, written)), file=sys.stderr)
     return 1 if failures else 0
+
+
+def check_data(data: str) -> None:
+    """Raises UserError if a folder of the data does not exist, on which each run would fail."""
+    for folder in data.split(os.pathsep):
+        if not Path(folder).is_dir():
+            raise UserError(f"--data {folder}: no such folder; give the folder that fairseq-preprocess wrote")

@@ -3,15 +3,18 @@
 import argparse
 import logging
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
 import torch
 from tqdm import tqdm
 
+from ..analysis.panels import unknown
+from ..analysis.subwords import SUBWORDS_HINT
 from ..hub import load
 from ..plugins import import_plugins
-from .arguments import add_user_dir, positive
+from .arguments import add_subwords, add_user_dir, positive
 
 
 def add_translate(commands) -> None:
@@ -20,10 +23,12 @@ def add_translate(commands) -> None:
         help="translate plain text",
         description="Translate each line of standard input, and write one line for each to standard output. The file "
         "text.yaml in the folder of the data, which the recipes write, says how to prepare the text. Without this "
-        "file, the text must be tokenized and split into sub-words as the data.",
+        "file, the text must be tokenized as the data and, unless one of the options below splits it, consist of its "
+        "sub-words.",
     )
     translate.add_argument("checkpoints", nargs="+", metavar="CHECKPOINT", help="a model; several are an ensemble")
     translate.add_argument("--data", metavar="DIR", help="the folder of binary data (default: that of the training)")
+    add_subwords(translate, "the lines are")
     translate.add_argument("--beam", type=positive, default=5, metavar="N", help="beam width (default: 5)")
     translate.add_argument("--lenpen", type=float, default=1.0, metavar="ALPHA", help="length penalty (default: 1)")
     translate.add_argument(
@@ -53,19 +58,31 @@ def translate_command(args: argparse.Namespace) -> int:
     sys.stdin.reconfigure(encoding="utf-8", errors="replace", newline="\n")
     sys.stdout.reconfigure(encoding="utf-8")
     settings = {"gnmt_length_penalty": True} if args.gnmt_length_penalty else {}
-    model = load(
-        args.checkpoints, args.data, detokenize=args.detokenize, batch_size=args.batch_size, max_tokens=None, **settings
-    )
+    subwords = {"bpe_codes": args.bpe_codes, "sentencepiece_model": args.sentencepiece_model}
+    sizes = {"batch_size": args.batch_size, "max_tokens": None}
+    model = load(args.checkpoints, args.data, detokenize=args.detokenize, **subwords, **sizes, **settings)
     if torch.cuda.is_available() and not args.cpu:
         model.cuda()
     lines = (line.removesuffix("\n") for line in sys.stdin)
+    missing = Counter()
     with tqdm(desc="translating", unit=" lines", mininterval=5) as progress:
         for buffer in chunks(lines, args.buffer_size):
-            for text in model.translate(buffer, beam=args.beam, lenpen=args.lenpen):
-                print(text)
+            tokens = [model.apply_bpe(model.tokenize(line)) for line in buffer]
+            missing.update(token for line in tokens for token in unknown(model.src_dict, line))
+            encoded = [model.binarize(line) for line in tokens]
+            for best, *_ in model.generate(encoded, args.beam, lenpen=args.lenpen):
+                print(model.decode(best["tokens"]))
             sys.stdout.flush()
             progress.update(len(buffer))
+    if missing:
+        warn_of_unknown(missing, hint="" if model.bpe else SUBWORDS_HINT)
     return 0
+
+
+def warn_of_unknown(missing: Counter, hint: str) -> None:
+    examples = " ".join(token for token, _ in missing.most_common(5))
+    what = f"{missing.total():,} tokens are not in the vocabulary, so the model read <unk>, most often for: {examples}"
+    print(f"lwc-fairseq: warning: {what}{hint}", file=sys.stderr)
 
 
 def chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:

@@ -2,13 +2,14 @@
 
 import re
 import shlex
+from dataclasses import fields
 from pathlib import Path
 from typing import TypeVar
 
 import yaml
 from fairseq.models import ARCH_MODEL_REGISTRY
 from omegaconf import OmegaConf
-from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
+from omegaconf.errors import ConfigKeyError, MissingMandatoryValue, OmegaConfBaseException
 
 from lwc_fairseq_compat import UserError
 
@@ -83,6 +84,9 @@ def as_config(where: str, kind: type[Config], values: dict) -> Config:
         return OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(kind), values))
     except MissingMandatoryValue as error:
         raise UserError(f"{where}: {error.full_key} is missing") from error
+    except ConfigKeyError as error:
+        known = ", ".join(field.name for field in fields(kind))
+        raise UserError(f"{where}: {error.full_key}: no such key; the keys are {known}") from error
     except OmegaConfBaseException as error:
         raise UserError(f"{where}: {error.full_key}: {str(error).splitlines()[0]}") from error
 

@@ -77,6 +77,12 @@ class TestCheckpoints:
         both = ("--agreement-path", right_to_left["lwc"])
         assert hypotheses(run(*translate, *both, stdin=TEXT).stdout)
 
+    def test_that_are_folders(self, tiny_data, tmp_path):
+        message = refused("fairseq-generate", tiny_data, *TASK, "--path", tmp_path, "--cpu")
+        assert message.endswith(
+            f"{tmp_path} is a folder: give a checkpoint in it, such as {tmp_path}/checkpoint_best.pt"
+        )
+
     def test_that_are_missing(self, tiny_data, tmp_path):
         path = tmp_path / "missing.pt"
         message = refused("fairseq-generate", tiny_data, "--path", path, *TASK, "--cpu")
@@ -108,8 +114,10 @@ def test_user_dir_that_is_missing(tiny_data):
 class TestChecksOfFairseq:
     """The commands of fairseq check some options themselves; their messages are printed without a traceback."""
 
-    def test_training_without_a_batch_size(self, tiny_data, tmp_path):
-        message = refused("fairseq-train", tiny_data, *STOCK, "--save-dir", tmp_path)
+    def test_training_without_a_batch_size_or_an_optimizer(self, tiny_data, tmp_path):
+        given = ("fairseq-train", tiny_data, *STOCK, "--save-dir", tmp_path)
+        assert "the training has no optimizer: add one, such as --optimizer adam" in refused(*given)
+        message = refused(*given, "--optimizer", "adam")
         assert message == "fairseq-train: error: Must specify batch size either with --max-tokens or --batch-size"
 
     def test_batches_that_are_larger_than_the_buffer(self, tiny_data, tiny_checkpoint):
@@ -138,6 +146,13 @@ class TestSearch:
         message = refused("fairseq-interactive", tiny_data, *given, stdin=TEXT)
         assert message.endswith("--tokenizer moses has rules for each language: add the languages, -s SOURCE -t TARGET")
         assert hypotheses(run("fairseq-interactive", tiny_data, *given, "-s", "de", "-t", "en", stdin=TEXT).stdout)
+
+    def test_sub_words_without_their_file(self, tiny_data, tiny_checkpoint):
+        given = ("--path", tiny_checkpoint, *TASK, "--cpu", "--bpe", "subword_nmt")
+        message = refused("fairseq-interactive", tiny_data, *given, stdin=TEXT)
+        assert message.endswith("--bpe subword_nmt needs --bpe-codes FILE")
+        message = refused("fairseq-interactive", tiny_data, *given, "--bpe-codes", "no/codes", stdin=TEXT)
+        assert message.endswith("--bpe-codes no/codes: no such file")
 
 
 class TestFormatsOfData:

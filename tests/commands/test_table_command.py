@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from conftest import LONG, ROOT, run
+from conftest import LONG, ROOT, refused, run
 
 TABLE = """
 title: Two rows
@@ -102,13 +102,14 @@ def test_weights_with_several_names_stay_one(tiny_data, tmp_path):
 
 def test_average_refuses_what_does_not_belong_together(finished, tmp_path):
     one, other = (finished / name / "seed1" / "checkpoint_last.pt" for name in ("lwc", "rnnsearch"))
-    refused = run("lwc-fairseq", "average", one, other, "--out", tmp_path / "out.pt", check=False)
-    assert refused.returncode and "its weights are not those of" in refused.stderr.strip().splitlines()[-1]
-    refused = run("lwc-fairseq", "average", one.parent, "--last", "9", "--out", tmp_path / "out.pt", check=False)
-    assert refused.returncode and "has 2 checkpoints of epochs" in refused.stderr.strip().splitlines()[-1]
+    assert "its weights are not those of" in refused("lwc-fairseq", "average", one, other, "--out", tmp_path / "out.pt")
+    assert "has 2 checkpoints of epochs" in refused(
+        "lwc-fairseq", "average", one.parent, "--last", "9", "--out", tmp_path / "out.pt"
+    )
     (tmp_path / "no.pt").write_text("no")
-    refused = run("lwc-fairseq", "average", one, tmp_path / "no.pt", "--out", tmp_path / "out.pt", check=False)
-    assert refused.returncode and "no.pt: not a fairseq checkpoint" in refused.stderr.strip().splitlines()[-1]
+    assert "no.pt: not a fairseq checkpoint" in refused(
+        "lwc-fairseq", "average", one, tmp_path / "no.pt", "--out", tmp_path / "out.pt"
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["no.pt"]
 
 
@@ -188,8 +189,13 @@ def test_the_package_may_be_moved_between_two_runs(command, finished, tmp_path):
     assert rows(out) == rows(finished)
 
 
+def test_data_that_is_missing_is_refused_before_the_first_run(table, tmp_path):
+    message = refused("lwc-fairseq", "table", table, "--data", tmp_path / "none", "--out", tmp_path / "out")
+    assert message.endswith(f"--data {tmp_path}/none: no such folder; give the folder that fairseq-preprocess wrote")
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_wrong_table_is_refused_in_one_line(table, tmp_path, tiny_data):
     (tmp_path / "wrong.yaml").write_text(TABLE.replace("published: 34.06", "publshed: 34.06"))
-    refused = run("lwc-fairseq", "table", tmp_path / "wrong.yaml", "--data", tiny_data, "--out", tmp_path, check=False)
-    assert refused.returncode and "Traceback" not in refused.stderr
-    assert "row rnnsearch: publshed: Key 'publshed' not in 'Row'" in refused.stderr.strip().splitlines()[-1]
+    message = refused("lwc-fairseq", "table", tmp_path / "wrong.yaml", "--data", tiny_data, "--out", tmp_path)
+    assert "row rnnsearch: publshed: no such key; the keys are" in message

@@ -76,6 +76,18 @@ def test_text_that_is_not_described_is_taken_as_it_is(tiny_data, seeds):
     assert failed.returncode and "no text.yaml says how its text was made" in failed.stderr.splitlines()[-1]
 
 
+def test_sub_words_without_a_description(tiny_data, described_data, seeds):
+    given = (seeds[0], "--data", tiny_data, "--bpe-codes", described_data / "codes")
+    done = translate(*given, lines=TOKENS)
+    assert done.stdout.splitlines() == expected(described_data, seeds[0])
+    assert done.stderr.endswith("so the model read <unk>, most often for: . f@@ i ,\n")
+    done = translate(*given[:3], lines=["ba.", "de ba.", "de x"])
+    assert "3 tokens are not in the vocabulary, so the model read <unk>, most often for: ba. x (if" in done.stderr
+    assert done.stderr.endswith("--bpe-codes or --sentencepiece-model makes them)\n")
+    failed = translate(*given[:3], "--sentencepiece-model", described_data / "codes", check=False)
+    assert failed.stderr.endswith("codes: not a model of sentencepiece\n")
+
+
 def test_attention_in_python(seeds):
     model = load(seeds[0], attention=True)
     ((best, *_),) = model.generate([model.encode("ba de ga")], beam=2)

@@ -36,8 +36,8 @@ def table(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("published: 30.0", "publishd: 30.0"), "row theirs: publishd: Key 'publishd' not in 'Row'"),
-        (("title: A", "titel: A"), "titel: Key 'titel' not in 'Table'"),
+        (("published: 30.0", "publishd: 30.0"), "row theirs: publishd: no such key; the keys are name, label,"),
+        (("title: A", "titel: A"), "titel: no such key; the keys are title, "),
         (("title: A table", "paper: A"), "title is missing"),
         (("30.0", "high"), "row theirs: published: Value 'high' of type 'str' could not be converted to Float"),
         (('arch: rnnsearch, train: "', 'arch: rnnsaerch, train: "'), "row ours: arch rnnsaerch: no such preset"),
