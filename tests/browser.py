@@ -1,4 +1,4 @@
-"""A page in a real browser: Chromium or Chrome without a window, if there is one."""
+"""Opens a page in headless Chromium or Chrome, if one is installed."""
 
 import html
 import json
@@ -31,16 +31,16 @@ PROBE = """
 
 @dataclass(frozen=True)
 class Seen:
-    """What a browser makes of a page."""
+    """What a browser shows of a page."""
 
     images: list[bool]  # whether each could be shown
     fits: bool  # no scrolling sideways
-    requests: list[str]  # addresses of what is not in the page
+    requests: list[str]  # addresses outside of the page
     console: list[str]
 
 
 def look_at(page: Path, folder: Path, width: int = 1000) -> Seen:
-    """Open a copy of a page that tells what it sees; `folder` takes what the browser leaves."""
+    """Open a copy of a page that reports what the browser sees. `folder` holds the copy and the browser's profile."""
     browser = next((path for name in NAMES if (path := shutil.which(name))), None)
     if browser is None:
         pytest.skip("no Chromium or Chrome on this machine")

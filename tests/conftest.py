@@ -24,7 +24,7 @@ PAD, EOS = 1, 2
 
 
 def make_dictionary(types: int) -> Dictionary:
-    """A dictionary of `types` types, fairseq's four special ones among them."""
+    """A dictionary of `types` types, including the four special ones of fairseq."""
     dictionary = Dictionary()
     for i in range(types - len(dictionary)):
         dictionary.add_symbol(f"w{i}")
@@ -32,7 +32,7 @@ def make_dictionary(types: int) -> Dictionary:
 
 
 def make_lwc(types: int = 17, dtype: torch.dtype = torch.float64, seed: int = 0, **settings) -> LWCTransformerModel:
-    """A small model without dropout, in evaluation mode, all its weights drawn anew from N(0, 0.3²)."""
+    """A small model without dropout, in evaluation mode, with all weights drawn again from N(0, 0.3²)."""
     sizes = {"layers": 3, "embed_dim": 16, "ffn_embed_dim": 24, "attention_heads": 2, "dropout": 0.0}
     positions = {"max_source_positions": 50, "max_target_positions": 50}
     config = LWCTransformerConfig(**{**sizes, **positions, **settings})
@@ -60,7 +60,7 @@ def make_abd(types: tuple[int, int] = (15, 17), dtype: torch.dtype = torch.float
 
 
 def make_transformer(types: int = 17, arch: str = "transformer_small") -> torch.nn.Module:
-    """fairseq's Transformer, small, in single precision, with its own first weights and without dropout."""
+    """fairseq's Transformer, small, in single precision, with its own initial weights and without dropout."""
     sizes = {"encoder_embed_dim": 16, "encoder_ffn_embed_dim": 16, "encoder_layers": 2, "decoder_layers": 2}
     args = argparse.Namespace(**sizes, dropout=0.0)
     ARCH_CONFIG_REGISTRY[arch](args)
@@ -69,7 +69,7 @@ def make_transformer(types: int = 17, arch: str = "transformer_small") -> torch.
 
 
 def make_model(model_class, config, source: Dictionary, target: Dictionary, dtype: torch.dtype, seed: int):
-    """Built as a task would, in evaluation mode, with all weights drawn anew from N(0, 0.3²)."""
+    """Built as a task would, in evaluation mode, with all weights drawn again from N(0, 0.3²)."""
     task = SimpleNamespace(source_dictionary=source, target_dictionary=target)
     torch.set_default_dtype(dtype)
     try:
@@ -113,7 +113,7 @@ LONGEST_FILES = ("test_readme.py", "test_recipes.py", "test_features.py", "test_
 
 
 def pytest_collection_modifyitems(items):
-    """The files that take longest come first, so that the processes of pytest-xdist end at about the same time."""
+    """Put the files that take longest first, so that the processes of pytest-xdist end at about the same time."""
     order = {name: i for i, name in enumerate(LONGEST_FILES)}
     items.sort(key=lambda item: order.get(item.path.name, len(order)))
 
@@ -128,7 +128,7 @@ def closed_front_door():
 
 
 def run(*command, check: bool = True, stdin: str | None = None, cwd: Path = ROOT, **environment):
-    """Run a command in the environment in which the tests began; its output is shown when it fails.
+    """Run a command in the environment in which the tests began. If it fails, show its output.
 
     `os.environ` is not read again: what the tests import changes it.
     """
@@ -145,7 +145,7 @@ def run(*command, check: bool = True, stdin: str | None = None, cwd: Path = ROOT
 
 
 def refused(*command, **settings) -> str:
-    """The last line of a command that must fail, and without a traceback."""
+    """The last line of a command, which must fail without a traceback."""
     done = run(*command, check=False, **settings)
     assert done.returncode, done.stdout[-1000:]
     assert "Traceback" not in done.stderr, done.stderr

@@ -1,4 +1,4 @@
-"""Python environments in which something is missing, made of links to the packages that are installed here."""
+"""Python environments without some packages, made of links to the packages that are installed here."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ SITE = Path(sysconfig.get_path("purelib"))
 
 
 def environment_without(folder: Path, *names: str) -> dict[str, str]:
-    """Make a virtual environment in `folder` with all distributions that are installed here but the named ones.
+    """Make a virtual environment in `folder` with all distributions that are installed here except the named ones.
 
     Returns:
         The environment variables under which `fairseq-train`, `python` and so on are those of the new environment.
@@ -42,6 +42,6 @@ def files_of(name: str) -> list[Path]:
 
 
 def script_code(path: Path) -> str | None:
-    """What stands below the first line of a Python script; None if the file is something else."""
+    """The text below the first line of a Python script, or None if the file is not one."""
     first, _, code = path.read_bytes().partition(b"\n")
     return code.decode() if first.startswith(b"#!") and b"python" in first else None

@@ -1,4 +1,4 @@
-"""What every encoder-decoder model must do, whichever its architecture; called by the tests of each."""
+"""Properties of every encoder-decoder model. The tests of each model call these functions."""
 
 from collections.abc import Callable
 
@@ -10,11 +10,13 @@ from conftest import EOS, PAD, make_dictionary
 
 
 def steps_equal_the_full_pass(model, src: torch.Tensor, steps: int, check: Callable) -> None:
-    """Beams of three are reordered, and sentences leave, as in a search; each step equals teacher forcing.
+    """Check that each decoding step gives the logits of teacher forcing.
+
+    Beams of three are reordered and finished sentences are removed, as in a search.
 
     Args:
-        check: further assertions on a step, given its logits, what came with them, the same of the full pass, and the
-            source of each hypothesis.
+        check: further assertions on a step, given its logits, its extra output, that of the full pass, and the source
+            of each hypothesis.
     """
     beam = 3
     generator = torch.Generator().manual_seed(3)
@@ -39,7 +41,7 @@ def steps_equal_the_full_pass(model, src: torch.Tensor, steps: int, check: Calla
 
 
 def sentence_alone_equals_the_same_in_a_batch(model, src: torch.Tensor, types: int) -> None:
-    """Hypotheses and scores of fairseq's search."""
+    """Check that fairseq's search finds the same hypotheses and scores for a sentence alone and in a batch."""
     generator = SequenceGenerator([model], make_dictionary(types), beam_size=4, max_len_a=0, max_len_b=12)
     together = generator.generate([model], {"net_input": {"src_tokens": src, "src_lengths": None}})
     for row, expected in zip(src, together, strict=True):
@@ -50,7 +52,7 @@ def sentence_alone_equals_the_same_in_a_batch(model, src: torch.Tensor, types: i
 
 
 def generated_scores_are_those_of_teacher_forcing(model, src: torch.Tensor, types: int) -> None:
-    """Token by token, for every hypothesis of fairseq's search."""
+    """Check the score of each token, in every hypothesis of fairseq's search."""
     generator = SequenceGenerator([model], make_dictionary(types), beam_size=3, max_len_a=0, max_len_b=12)
     for row, beams in zip(src, generator.generate([model], {"net_input": {"src_tokens": src}}), strict=True):
         for hypothesis in beams:
@@ -62,7 +64,10 @@ def generated_scores_are_those_of_teacher_forcing(model, src: torch.Tensor, type
 
 
 def future_target_tokens_change_nothing_earlier(model, src: torch.Tensor, prev: torch.Tensor, words: int) -> None:
-    """Another word (of `words` types) at one place after the other, in targets without padding."""
+    """Check that another target word changes its own and later positions, and no earlier one.
+
+    The targets have no padding; `words` is the number of word types.
+    """
     before, _ = model(src, None, prev)
     for position in range(1, prev.size(1)):
         changed = prev.clone()

@@ -4,12 +4,12 @@ REFERENCES = [f"the {a} {b} sees a {c} here" for a in ("old", "new", "big") for 
 
 
 def worse(words: str) -> list[str]:
-    """Translations without some words."""
+    """The references, with `words` replaced by `none`."""
     return [line.replace(words, "none") for line in REFERENCES]
 
 
 def generated(hypotheses: list[str]) -> str:
-    """In the order of batches, with a hypothesis' score, and a second-best one."""
+    """The output of fairseq-generate: sentences in the order of batches, with scores and second-best hypotheses."""
     lines = []
     for number in reversed(range(len(hypotheses))):
         lines += [f"S-{number}\tquelle", f"T-{number}\t{REFERENCES[number]}", f"H-{number}\t-0.5\t{hypotheses[number]}"]

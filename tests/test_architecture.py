@@ -63,8 +63,8 @@ def reachable(folder: str) -> set[str]:
     return {folder}.union(*(reachable(other) for other in ARROWS[folder]))
 
 
-def test_imports_make_no_circle():
-    TopologicalSorter(GRAPH).prepare()  # raises CycleError, which names the circle
+def test_imports_have_no_cycle():
+    TopologicalSorter(GRAPH).prepare()  # raises CycleError, which names the cycle
 
 
 def test_imports_point_the_declared_way():
@@ -82,8 +82,8 @@ def test_what_all_folders_share_imports_none_of_them():
     assert not [name for name in shared for imported in GRAPH[name] if folder_of(imported)]
 
 
-def test_the_compatibility_package_does_not_know_the_plugin():
-    """Neither by an import nor by its name."""
+def test_the_compatibility_package_does_not_mention_the_plugin():
+    """The source text is searched, which finds imports and names."""
     compat = [path for name, path in FILES.items() if name.startswith("lwc_fairseq_compat")]
     assert not [path.name for path in compat if re.search(r"lwc[-_ ]fairseq(?!_compat)", path.read_text())]
 

@@ -1,4 +1,4 @@
-"""fairseq 0.12.2 on today's stack: the patches, and the stock models that they keep alive."""
+"""fairseq 0.12.2 on current Python, PyTorch and numpy: the patches, and fairseq's own models with them."""
 
 import collections
 import shutil
@@ -121,7 +121,7 @@ print(*sorted(set(sys.modules) - before))
 
 
 def test_a_program_without_fairseq_pays_for_three_small_files():
-    """What is imported decides, so nothing is timed. Only looking for fairseq imports nothing more."""
+    """The test compares what is imported instead of times. Looking for fairseq imports nothing else."""
     done = subprocess.run([sys.executable, "-c", IMPORTED_AGAIN], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["lwc_fairseq_compat", "lwc_fairseq_compat.errors", "lwc_fairseq_compat.hooks"]
 

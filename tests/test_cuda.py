@@ -97,7 +97,7 @@ def test_excess_names_what_is_over_the_budget(part, large):
 
 
 class TestDefects:
-    """What the device must notice, broken on purpose in `defects.py`."""
+    """The device notices the defects that `defects.py` makes on purpose."""
 
     def test_code_without_a_defect(self, defects):
         """Two kernels forward: product with bias, and sum; three backward: first gradient, product, sum."""

@@ -21,7 +21,7 @@ def assert_equal(ours, theirs) -> None:
 
 
 def gates(cell: torch.nn.Module, x: torch.Tensor, state: torch.Tensor) -> tuple:
-    """Gates without their biases, and the biases, as leaves of their own."""
+    """Gates without their biases, and the biases, each a leaf."""
     parts = (x @ cell.weight_ih.T, state @ cell.weight_hh.T, cell.bias_ih, cell.bias_hh)
     return tuple(part.detach().requires_grad_() for part in parts)
 

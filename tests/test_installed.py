@@ -1,4 +1,4 @@
-"""The package as users have it: installed, in a folder of their own, imported again, beside another plugin."""
+"""The package as users install it: in another folder, imported twice, beside another plugin."""
 
 import shutil
 from textwrap import dedent
@@ -13,7 +13,7 @@ TRAIN = ("--task", "concat_translation", "--max-update", "2", *TINY_LWC[2:], *TI
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """A folder in which pip has installed the wheel that is built from the source distribution: no checkout."""
+    """A folder without a checkout, in which pip has installed the wheel that is built from the source distribution."""
     folder = tmp_path_factory.mktemp("installed")
     ignored = shutil.ignore_patterns(".*", "runs", "*.egg-info", "build")
     shutil.copytree(ROOT, folder / "source", ignore=ignored)

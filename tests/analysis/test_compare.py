@@ -59,7 +59,7 @@ def test_ter_is_that_of_sacrebleus_command(files):
 
 
 def test_comet(files):
-    """Through a package of the same functions, whose model gives the share of the reference's words."""
+    """With a stand-in for the package, whose model returns the share of the reference's words."""
     (files / "same").write_text("\n".join(REFERENCES) + "\n")
     (files / "worse").write_text("\n".join(worse("cat")) + "\n")
     systems = (f"same={files / 'same'}", f"worse={files / 'worse'}")
@@ -115,7 +115,7 @@ def test_groups_of_source_length():
 
 
 def test_parts_of_speech():
-    """Only nouns count, NNS among them; they are all there, in one line in another order."""
+    """Only nouns count, including NNS. All are there, in one line in another order."""
     texts = {"ref": ["the cat sees two dogs", "a house"], "one": ["a cat and dogs", "houses are"]}
     tagged = {"ref": ["DT NN VB CD NNS", "DT NN"], "one": ["DT NN CC NNS", "NNS VB"]}
     (scores,) = part_of_speech_bleu(["NN"], texts, tagged, "ref").values()

@@ -1,4 +1,4 @@
-"""The alignment error rate, worked out by hand."""
+"""The alignment error rate, computed by hand."""
 
 import pytest
 

@@ -55,7 +55,7 @@ def test_panels_that_leave_a_gap_in_the_grid():
 
 @pytest.mark.parametrize(("source", "target"), [(HEBREW, "a b"), ("a b", HEBREW), (ARABIC, HEBREW), ("a b", "c d")])
 def test_columns_of_a_right_to_left_language_run_from_right_to_left(source, target):
-    """Each side for itself, and every column keeps its weights."""
+    """Each side is reversed on its own, and every column keeps its weights."""
     sides = [[*source.split(), "</s>"], ["(start)", *target.split()]]
     columns = sides[0] + sides[1]
     rows = [*target.split(), "</s>"]

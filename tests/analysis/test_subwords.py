@@ -1,4 +1,4 @@
-"""Words of sub-words, and sub-words of words."""
+"""Sub-words are joined to words, and words split into sub-words."""
 
 import pytest
 

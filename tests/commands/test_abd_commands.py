@@ -114,7 +114,7 @@ def test_print_reverse_of_a_model_without(tiny_data, reverse):
 
 
 def test_start_from_a_right_to_left_model(tiny_data, reverse, tmp_path):
-    """Nothing moves with a learning rate of 0: what is saved is what training began with."""
+    """With a learning rate of 0, the saved weights are those with which training began."""
     flags = (*BIDIRECTIONAL, "--init-backward-from", reverse, "--lr", "0", "--max-update", "1")
     train(tiny_data, tmp_path, "abd", *flags)
     ours = torch.load(tmp_path / "checkpoint_last.pt")["model"]
@@ -172,7 +172,7 @@ def test_agreement_of_two_directions(tiny_data, left_to_right, reverse):
 
 
 def test_other_criteria_and_models(tiny_data, tmp_path):
-    train(tiny_data, tmp_path, "abd", "--reverse-context", "reference", "--max-update", "2")  # λ = 1, in effect
+    train(tiny_data, tmp_path, "abd", "--reverse-context", "reference", "--max-update", "2")  # which equals λ = 1
     refused = train(tiny_data, tmp_path / "none", "rnnsearch", *BIDIRECTIONAL, check=False)
     assert "a model with a backward decoder, but this has none" in refused.stderr.strip().splitlines()[-1]
     refused = train(tiny_data, tmp_path / "none", "abd", *BIDIRECTIONAL, "--forward-weight", "1.5", check=False)

@@ -31,7 +31,7 @@ def gold(tiny_text, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def trained(tiny_data, tmp_path_factory):
-    """Trained until its attention is of some use."""
+    """Trained until its attention follows the alignment."""
     out = tmp_path_factory.mktemp("aligner")
     run(
         *("fairseq-train", tiny_data, "--user-dir", "lwc_fairseq", "--task", "concat_translation"),

@@ -1,4 +1,4 @@
-"""Bad input gives one clear line or a defined output, and leaves nothing that looks finished."""
+"""Bad input gives one clear line or a defined output, and leaves no file that looks finished."""
 
 import shutil
 from types import SimpleNamespace
@@ -93,7 +93,7 @@ def test_a_truncated_checkpoint_is_refused_and_kept(tiny_data, tiny_checkpoint, 
     before = path.read_bytes()
     message = refused("fairseq-generate", tiny_data, "--path", path, *CONCAT, "--cpu")
     assert message.startswith(f"fairseq-generate: error: cannot read checkpoint {path}")
-    # nor does training start over on top of it
+    # and training does not start again over it
     assert f"cannot read checkpoint {path}" in refused(*train(tiny_data, tmp_path, "--max-update", "20"))
     assert path.read_bytes() == before
 
@@ -111,7 +111,7 @@ def test_training_on_a_checkpoint_of_another_size(tiny_data, tiny_checkpoint, tm
 
 
 def test_a_line_too_long(tiny_data, tiny_checkpoint):
-    """Typed, it is cut, and others keep their places; in a test set it is refused."""
+    """fairseq-interactive cuts it, and the order stays; fairseq-generate refuses it."""
     flags = ("--path", tiny_checkpoint, *CONCAT, "--cpu", "--max-len-b", "5")
     done = run("fairseq-interactive", tiny_data, *flags, stdin="ba " * 1100 + "\nba\n")
     assert len(hypotheses(done.stdout)) == 2
@@ -122,7 +122,7 @@ def test_a_line_too_long(tiny_data, tiny_checkpoint):
 
 @pytest.mark.parametrize("task", ["translation", "concat_translation"])
 def test_a_line_longer_than_max_tokens(tiny_data, tiny_checkpoint, task):
-    """Typed, it is translated alone, with a warning; in a test set it is refused."""
+    """fairseq-interactive translates it alone, with a warning; fairseq-generate refuses it."""
     flags = ("--path", tiny_checkpoint, "--user-dir", "lwc_fairseq", "--task", task, "--cpu", "--max-len-b", "5")
     text = "ba\n" + "ba " * 12 + "\nde fi\n" + "fi " * 12 + "\n"
     alone = hypotheses(run("fairseq-interactive", tiny_data, *flags, stdin=text).stdout)

@@ -89,7 +89,7 @@ class TestCheckpoints:
         assert f"Model file not found: {path}" in message
 
     def test_whose_folder_is_missing(self, tmp_path):
-        """As where a job's folder is removed while it trains: the message gives the real reason."""
+        """As if the folder of a job is removed while it trains: the message gives the real reason."""
         path = tmp_path / "gone" / "checkpoint_last.pt"
         with pytest.raises(UserError, match=f"cannot write checkpoint {path}.*; the folder {path.parent} is gone"):
             torch_persistent_save({}, str(path))
@@ -195,7 +195,7 @@ class TestFormatsOfData:
 
 
 class TestScores:
-    """fairseq-score, whose two options end in tracebacks of plain fairseq."""
+    """fairseq-score, two of whose options end in a traceback in plain fairseq."""
 
     @pytest.fixture
     def files(self, tmp_path):

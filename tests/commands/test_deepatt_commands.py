@@ -55,7 +55,7 @@ def test_generation_depends_on_nothing_but_the_sentence(separate_data, checkpoin
 
 
 def test_training_as_in_the_paper(separate_data, tmp_path):
-    """Adadelta, clipping at 5, 80 sentences a batch; both sides' tables in one; the loss falls."""
+    """Adadelta, clipping at 5, 80 sentences a batch; one embedding table for both sides; the loss falls."""
     paper = ("--optimizer", "adadelta", "--adadelta-rho", "0.95", "--adadelta-eps", "1e-6", "--lr", "1.0")
     flags = ("--clip-norm", "5", "--batch-size", "80", "--max-update", "40", "--criterion", "cross_entropy")
     log = train(separate_data, tmp_path, "rnnsearch", *paper, *flags, "--log-interval", "1", "--init-std", "0.3")
@@ -95,7 +95,7 @@ def test_decoding_as_in_the_paper(separate_data, checkpoint, tmp_path):
     assert soft[0] != soft[1]
     for line in soft[0]:
         for row in line.split("\t")[1].split(" "):
-            # all of the source but for its end
+            # the whole source without its end symbol
             assert 0 < sum(map(float, row.split(","))) <= 1.001
 
 

@@ -70,7 +70,7 @@ class TestTraining:
         assert updates(tmp_path) == 4 and same(saved(tmp_path)["extra_state"]["ema_fp32_params"], averages)
 
     def test_from_another_checkpoint(self, tiny_data, tmp_path, family, checkpoints):
-        """With a learning rate of 0 the weights stay: what is saved is what training began with."""
+        """With a learning rate of 0, the saved weights are those with which training began."""
         still = ("--lr", "0", "--max-update", "1")
         train(tiny_data, tmp_path / "tuned", family, "--finetune-from-model", checkpoints[family], *still)
         expected = torch.load(checkpoints[family])["model"]
@@ -202,7 +202,7 @@ class TestGeneration:
 
 @EACH_FAMILY
 class TestGenerationByEachDecoder:
-    """What calls a family's own decoder in another way than plain search does."""
+    """Searches that call the decoder in another way than plain beam search."""
 
     def test_prefixes(self, generate):
         found = generate("--prefix-size", "2")
@@ -241,7 +241,7 @@ class TestInteractive:
         assert buffered.texts == interactive(text).texts and len(buffered.texts) == 4
 
     def test_unknown_words_are_replaced(self, interactive, tmp_path):
-        """By what the source word that they are aligned to stands for, or by that word."""
+        """By the translation of the source word that they are aligned to, or by that word itself."""
         (tmp_path / "dict").write_text("ba <ba>\n")
         flags = ("--unkpen", "-99", "--max-len-b", "4", "--replace-unk", tmp_path / "dict")
         for more in ((), ("--print-alignment", "hard")):
@@ -249,7 +249,7 @@ class TestInteractive:
             assert words and set(words) <= {"<ba>", "de"}
 
     def test_unknown_words_are_copied(self, interactive):
-        """By --replace-unk without a file, as by an empty name of one."""
+        """`--replace-unk` without a file works as with an empty file name."""
         for flags in (("--replace-unk",), ("--replace-unk", "")):
             words = interactive("ba de\n", "--unkpen", "-99", "--max-len-b", "4", *flags).texts[0].split()
             assert words and set(words) <= {"ba", "de"}
@@ -282,7 +282,7 @@ class TestInteractive:
 
 @ONE_FAMILY
 def test_unknown_words_of_a_text_are_replaced(tiny_text, tiny_data, tmp_path, checkpoints, family):
-    """fairseq-generate wants text for that, whose words the dictionary need not know."""
+    """fairseq-generate needs raw text for this option. Its words need not be in the dictionary."""
     for language in ("de", "en"):
         shutil.copy(tiny_data / f"dict.{language}.txt", tmp_path)
         shutil.copy(tiny_text / f"test.{language}", tmp_path / f"test.de-en.{language}")

@@ -20,7 +20,7 @@ def scored(output):
 
 
 def test_both_tasks_train_to_the_same_weights(tiny_data, tmp_path):
-    """One batch an update, so that both see the same pairs: the packed door equals the padded door."""
+    """Packed and padded batches train the same model. An update is one batch, so that both see the same pairs."""
     states = []
     for task in ("concat_translation", "translation"):
         flags = ("--task", task, "--max-tokens", "100000", "--max-update", "4", "--dropout", "0", "--save-dir")

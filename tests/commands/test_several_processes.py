@@ -17,7 +17,7 @@ from conftest import FAMILIES, LONG, ROOT, TASK, TINY_TRAINING, TWO_PROCESSES, r
 def training(data, out, *flags, family: str = "lwc") -> list[str]:
     """A command whose updates do not depend on chance.
 
-    SGD, since Adam would make whole steps of gradients that are nothing but rounding, such as those of key biases.
+    SGD, because Adam would turn gradients that are only rounding errors, such as those of key biases, into full steps.
     """
     order = ("--max-tokens", "9999", "--required-batch-size-multiple", "1", "--log-interval", "1")
     more = ("--log-format", "json", "--dropout", "0", "--optimizer", "sgd", "--lr", "0.1")
@@ -96,7 +96,7 @@ def test_slurm_starts_the_processes(tiny_data, tmp_path):
 
 
 def free_port() -> int:
-    """Below those that the system hands out, so that nobody gets it before it is used."""
+    """A port below those that the system assigns, so that no other process gets it first."""
     for port in range(20_000 + os.getpid() % 10_000, 32_000):
         with socket.socket() as listener, contextlib.suppress(OSError):
             listener.bind(("localhost", port))

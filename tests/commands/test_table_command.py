@@ -43,7 +43,7 @@ def command(table, tiny_data):
 
 @pytest.fixture(scope="module")
 def finished(command, tmp_path_factory):
-    """What an undisturbed run leaves."""
+    """The result of an uninterrupted run."""
     out = tmp_path_factory.mktemp("undisturbed")
     done = run(*command, out)
     assert "100%" in done.stderr and "wrote" in done.stderr

@@ -45,7 +45,7 @@ def translate(*arguments, lines=RAW, check: bool = True):
 
 
 def expected(data, *checkpoints) -> list[str]:
-    """What fairseq-interactive makes of the words, split as by BPE."""
+    """The translations of fairseq-interactive, given the words as BPE splits them."""
     path = ":".join(map(str, checkpoints))
     words = "".join(f"{line}\n" for line in TOKENS).replace("fi\n", "f@@ i\n")
     output = run("fairseq-interactive", data, *TASK, "--path", path, "--cpu", stdin=words).stdout

@@ -1,4 +1,4 @@
-"""The criterion gives what fairseq's criterions give: loss, gradients, what is logged."""
+"""The criterion has the loss, the gradients and the logs of fairseq's criterions."""
 
 from types import SimpleNamespace
 

@@ -46,7 +46,7 @@ def test_ours_beside_fairseqs(family, phase, tmp_path):
 
 
 def test_what_differs_gets_no_ratio(tmp_path):
-    """Another loss than the plain one."""
+    """A loss other than the plain one."""
     script = (
         "import sys, systems, benchmark; from dataclasses import replace; sys.argv = sys.argv[1:];"
         "family = systems.FAMILIES['deepatt'];"

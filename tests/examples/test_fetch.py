@@ -152,7 +152,7 @@ def test_a_name_of_two_sources_is_nobodys(tmp_path):
 def test_room_for_all_that_follows_is_asked_for_first(fetch, server, tmp_path):
     assert "MiB are free" in error(fetch("--room", "1e9", check=False, **KNOWN)) and not server.asked
     fetch("--room", "0.001", **KNOWN)
-    fetch("--room", "1e9", **KNOWN)  # what follows was made, too, or is being made
+    fetch("--room", "1e9", **KNOWN)  # the following ones exist or are being made
 
 
 def test_bad_input(fetch, server, tmp_path):

@@ -30,7 +30,7 @@ ELSEWHERE = {
 
 @pytest.fixture(scope="session")
 def clone(tmp_path_factory):
-    """A copy of the repository with the environment that the tests run in, which it takes for its own."""
+    """A copy of the repository, whose environment is that of the tests."""
     copy = tmp_path_factory.mktemp("clone") / "lwc"
     shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".venv", "runs", ".git", "__pycache__", ".*_cache"))
     (copy / ".venv").mkdir()
@@ -100,7 +100,7 @@ def test_quickstart_does_nothing_twice(quickstart, clone):
 
 
 def test_a_model_fed_shuffled_sources_does_not_come_near(quickstart, clone):
-    """The source decides: its words in random order, or another sentence in its place, lead elsewhere."""
+    """The translation depends on the source: with its words shuffled, or with another sentence, it differs."""
     out = clone / "runs" / "quickstart"
     draw = random.Random(1)
     sources, references = ((out / "text" / f"test.{side}").read_text("utf-8").splitlines() for side in ("de", "en"))

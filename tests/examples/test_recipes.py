@@ -22,11 +22,11 @@ TALKS = ("dev2010", "tst2010", "tst2011", "tst2012", "tst2014")
 SMALL = "--cpu --layers 1 --embed-dim 16 --ffn-embed-dim 16 --attention-heads 2 --max-update 2 --max-tokens 1000"
 NARROW = "--cpu --embed-dim 12 --hidden-dim 16 --max-update 2"
 EXAMPLES = ROOT / "examples"
-SETTINGS = {"MERGES": "60", "OMP_NUM_THREADS": "1"}  # nproc heeds the second
+SETTINGS = {"MERGES": "60", "OMP_NUM_THREADS": "1"}  # nproc reads the second
 
 
 def sentences(draw, count: int) -> list[tuple[str, str]]:
-    """Pairs whose target has the source's words, with punctuation that a tokeniser splits off."""
+    """Pairs whose target has the source's words, with punctuation that a tokenizer splits off."""
     words = "das Haus ist groß und wir sehen es heute nicht".split()
     found = []
     for _ in range(count):
@@ -36,7 +36,7 @@ def sentences(draw, count: int) -> list[tuple[str, str]]:
 
 
 def pack(path: Path, members: dict[str, str | bytes]) -> None:
-    """Files as the kind of archive that the name says; compressed those whose names say so."""
+    """Write files to the kind of archive that the name says, compressed if the name says so."""
     content = {name: text.encode() if isinstance(text, str) else text for name, text in members.items()}
     content |= {name: gzip.compress(data) for name, data in content.items() if name.endswith(".gz")}
     if path.suffix == ".zip":
@@ -79,7 +79,7 @@ def iwslt14_archives(folder, language: str) -> None:
 
 
 def kill_at(path: Path, *command) -> None:
-    """Start a command, and kill it and what it runs as soon as a file is there."""
+    """Start a command, and kill it and its children as soon as a file exists."""
     settings = {"cwd": ROOT, "env": {**FRONT_DOOR.environment, **SETTINGS}, "start_new_session": True}
     process = subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL, **settings)
     while not path.exists():
@@ -304,7 +304,7 @@ class TestNIST:
         assert [line.split()[0] for line in scored.splitlines()] == [*tests, "all", "mean"]
 
     def test_each_set_has_its_own_score(self, copy, tmp_path):
-        """With a stand-in for fairseq-generate that knows the third reference, but nothing of the last set."""
+        """With a stand-in for fairseq-generate that prints the third reference, and nothing for the last set."""
         out, examples = tmp_path / "out", tmp_path / "examples"
         (copy / "mt04.zh").write_text((copy / "mt04.zh").read_text().removesuffix("\n"))  # its last line has no end
         run("bash", self.FOLDER / "prepare.sh", "abd", "--from", copy, "--out", out, **SETTINGS)

@@ -1,4 +1,4 @@
-"""The page of a finished table: everything is in it, and it asks for nothing."""
+"""The page of a finished table, which contains all that it shows."""
 
 import html
 import json

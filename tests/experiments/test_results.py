@@ -1,4 +1,4 @@
-"""What runs left, as a table."""
+"""The table is made from the files that the runs wrote."""
 
 import json
 from pathlib import Path

@@ -50,7 +50,7 @@ def test_a_step_that_was_broken_off_is_done_again_and_no_other(tmp_path, broken,
     assert Runner([None]).run([job]) == {}
     assert ran(job) == [*expected, "generate"]
     if broken == "generate":
-        assert job.folder.generated.read_text() == "whole\n"  # nothing of the first try
+        assert job.folder.generated.read_text() == "whole\n"  # nothing of the first attempt
 
 
 def test_a_failed_row_is_reported_and_the_others_run(tmp_path):

@@ -109,7 +109,7 @@ class TestAgainstTheReference:
 
 class TestCriterion:
     def test_a_tiny_case_by_hand(self):
-        """Two targets, [5 6 </s>] and [5 </s>], of a model whose probabilities of seven types are known beforehand."""
+        """Two targets, [5 6 </s>] and [5 </s>], of a model with fixed probabilities of its seven types."""
         rising = torch.arange(1.0, 8.0) / 28  # type 5 has 6/28, type 6 has 7/28, </s> (2) has 3/28
         even = torch.full((7,), 1 / 7)
         forward = torch.stack([rising, even, rising, rising, even]).log()  # three steps, then two
@@ -141,7 +141,7 @@ class TestCriterion:
         assert loss.item() == pytest.approx(logged[name].item(), rel=1e-6)
 
     def test_the_backward_decoder_learns_through_its_states_alone(self):
-        """λ = 1: all of it but its readout and output, which only choose tokens."""
+        """With λ = 1, all of it except its readout and output layer, which only choose tokens."""
         model = make_abd().train()
         make_criterion(1.0)(model, make_sample(*batch()))[0].backward()
         for name, parameter in model.decoder.backward_decoder.named_parameters():
@@ -210,7 +210,7 @@ class TestReverseContext:
 
     @REVERSE
     def test_what_comes_after_the_end_never_matters(self, reverse):
-        """More padding, on either side, changes nothing: not the loss, nor any gradient."""
+        """More padding, on either side, changes neither the loss nor any gradient."""
         src, prev, target = batch()
         results = []
         for pad_row in (False, True):
@@ -237,7 +237,7 @@ class TestReverseContext:
 
 @REVERSE
 def test_training_learns_in_both_directions(reverse):
-    """The target is the source: after some updates both losses are a small part of what they were."""
+    """The target is the source: after some updates, both losses are a small fraction of the first ones."""
     model = make_abd(types=(12, 12), dtype=torch.float32, reverse_context=reverse, embed_dim=24, hidden_dim=24).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     criterion = make_criterion(0.5)
@@ -291,7 +291,7 @@ class TestConfiguration:
 
 
 def test_a_checkpoint_of_version_0_1_loads():
-    """There the backward decoder was the model's own part, not the decoder's."""
+    """In those checkpoints, the backward decoder is a part of the model instead of the decoder."""
     model = make_abd()
     state = model.state_dict()
     older = {name.replace("decoder.backward_decoder.", "backward_decoder."): value for name, value in state.items()}

@@ -28,7 +28,7 @@ def test_it_is_off_without_the_option_and_in_evaluation(make):
 
 @MODELS
 def test_it_drops_words_of_both_sides_and_memories(make):
-    """What each dropout sees, entry by entry: zero, or divided by 1 - p."""
+    """Check that each dropout sets entries to zero or divides them by 1 - p."""
     model = make(input_dropout=0.5).train()
     seen = []
     for dropout in (model.encoder.dropout, model.decoder.input_dropout):

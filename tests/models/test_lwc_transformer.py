@@ -81,7 +81,7 @@ class TestAgainstTheReference:
         names, parameters = zip(*model.named_parameters(), strict=True)
         ours, theirs = torch.autograd.grad(loss, parameters), torch.autograd.grad(expected, parameters)
         for name, mine, reference in zip(names, ours, theirs, strict=True):
-            # the embedding of padding is never trained, nor does it enter a sum
+            # the embedding of padding is not trained and enters no sum
             assert torch.allclose(mine, reference, rtol=0, atol=1e-9), name
 
     def test_mask(self):

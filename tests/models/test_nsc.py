@@ -1,4 +1,4 @@
-"""Neural system combination: against its reference, and what stays as it is."""
+"""Neural system combination: it equals its reference, and its frozen parts stay unchanged."""
 
 from types import SimpleNamespace
 
@@ -55,7 +55,7 @@ def test_equals_the_reference(kind, beam):
 
 
 def test_the_best_reverse_translation_is_found():
-    """Of all that have one word, for which a beam of the size of the vocabulary has room; greedy search misses some."""
+    """The best translation of at most one word: a beam as large as the vocabulary finds it, greedy search may not."""
     model = make_nsc(types=(15, 9), reverse_beam=8, max_reverse_len_a=0, max_reverse_len_b=2)
     src, _ = random_batch(LENGTHS, types=15)
     found = [without_padding(row) for row in model.reverse_translations(src)]
@@ -129,7 +129,7 @@ class TestConfiguration:
 
 @EACH_MODEL
 def test_a_checkpoint_of_version_0_1_loads(kind):
-    """There the first model was the second one's own part, not its encoder's."""
+    """In those checkpoints, the first model is a part of the model instead of its encoder."""
     state = make_nsc(kind).state_dict()
     older = {name.replace("encoder.reverse_model.", "reverse_model."): value for name, value in state.items()}
     other = make_nsc(kind, seed=1)

@@ -92,7 +92,7 @@ def test_separate_dictionaries_are_refused():
 
 
 def test_it_trains_by_flags_and_by_yaml_and_translates(tiny_data, tmp_path):
-    """hydra does not call functions of architectures; the sizes are the preset's all the same."""
+    """hydra does not call the functions of architectures, but the model has the sizes of the preset."""
     widths = {"encoder_embed_dim": 16, "encoder_ffn_embed_dim": 24}
     flags = [f"--{name.replace('_', '-')}={value}" for name, value in widths.items()]
     task = ("--user-dir", "lwc_fairseq", "--task", "concat_translation")

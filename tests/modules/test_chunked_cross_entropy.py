@@ -1,4 +1,4 @@
-"""The loss in chunks is the loss, and so are its gradients."""
+"""The loss that is computed in chunks, and its gradients, equal those of fairseq."""
 
 import pytest
 import torch
@@ -82,7 +82,7 @@ def test_autocast_uses_its_precision():
 
 
 def test_nothing_to_do():
-    """No row, and no gradient wanted."""
+    """Without rows, and without gradients."""
     (features, weight, bias), target = inputs()
     loss, nll = chunked_cross_entropy(features[:0], weight, bias, target[:0], 0.1)
     loss.backward()

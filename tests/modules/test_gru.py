@@ -1,4 +1,4 @@
-"""The recurrent modules as their equations say, one row at a time."""
+"""The recurrent modules equal their equations, computed for one row at a time."""
 
 import pytest
 import torch
@@ -15,7 +15,7 @@ PADDING = torch.tensor([[False, False, True], [False, True, True]])
 
 
 def doubles(module):
-    """The module in double precision, with weights large enough for gradients to be seen."""
+    """The module in double precision, with weights so large that gradients are not negligible."""
     module = module.double()
     for i, parameter in enumerate(module.parameters()):
         torch.nn.init.normal_(parameter, std=0.5, generator=torch.Generator().manual_seed(i))

@@ -61,7 +61,7 @@ def test_padded_attention_equals_loops():
 
 
 def test_flash_attention_composes_eq_3_from_variable_length_calls(monkeypatch):
-    """On a CPU there is no such kernel; a plain one in its place shows that the two calls make up eq. 3."""
+    """A CPU has no such kernel. A plain one in its place shows that the two calls together compute eq. 3."""
 
     def varlen_by_loops(query, key, value, offsets, key_offsets, length, key_length, window_size):
         assert torch.equal(offsets, key_offsets) and offsets.dtype == torch.int32
@@ -104,7 +104,7 @@ def test_flash_path_equals_mask_path(dtype):
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_on_a_cpu(dtype):
-    """Computed in single precision, handed out as it came, under autocast too."""
+    """Computed in single precision and returned in the dtype of the input, also under autocast."""
     qkv = torch.randn(16, 3, 2, 4, generator=torch.Generator().manual_seed(0)).to(dtype)
     with torch.autocast("cpu", torch.bfloat16):
         found = padded(packed())(qkv)

@@ -5,7 +5,7 @@ from lwc_fairseq.modules.target_cache import TargetCache
 
 
 def held(cache, keys):
-    """What each hypothesis finds of the keys in all slots, (R, t, H, d/H)."""
+    """The keys of each hypothesis, taken from all slots, (R, t, H, d/H)."""
     keys = keys.unflatten(2, (-1, cache.beam))  # (S, H, t, slot, d/H)
     rows = [
         [keys[s, :, t, slot] for t, slot in enumerate(slots)]
@@ -21,13 +21,13 @@ def held(cache, keys):
         [[0, 1, 2, 3, 4, 5]] * 40,  # and it grows
         [[1, 1, 0, 3, 3, 5], [2, 0, 0, 5, 4, 3], [0, 1, 1, 4, 4, 4]],
         [[1, 1, 0, 3, 4, 5], [5, 3, 3], [2, 2, 1]],  # a sentence is finished
-        [[1, 2, 0, 3, 4, 5], [5, 0, 3, 3], [1, 1, 0]],  # no order that a beam search makes
+        [[1, 2, 0, 3, 4, 5], [5, 0, 3, 3], [1, 1, 0]],  # an order that no beam search makes
         [[1, 2, 0, 3, 4, 5], [0, 2, 4, 3], [1, 1, 3, 2]],  # fewer rows a sentence
         [[0, 3], [1, 1, 0, 0], [0, 1, 2, 2]],  # one, then two
     ],
 )
 def test_target_cache_is_what_copying_would_make(orders):
-    """Two sentences, three hypotheses each; their keys are kept beside it, and copied in every step."""
+    """A cache of two sentences with three hypotheses each, and a tensor of keys that is copied in every step."""
     cache, copied = TargetCache(2, 2, 3, heads=2, head_dim=4, like=torch.zeros(())), torch.zeros(6, 0, 2, 4)
     for order in orders:
         rows = len(copied)

@@ -1,4 +1,4 @@
-"""torch's fused Adam as an optimizer of fairseq's."""
+"""torch's fused Adam as an optimizer of fairseq."""
 
 import pytest
 import torch

@@ -52,7 +52,7 @@ def test_goes_on_from_its_state_and_from_that_of_torchs_rmsprop():
         its.step()
     assert torch.equal(weight, other)
 
-    old = torch.optim.RMSprop([other], lr=0.1)  # what --optimizer rmsprop was before
+    old = torch.optim.RMSprop([other], lr=0.1)  # what --optimizer rmsprop used to be
     old.step()
     resumed.load_state_dict(old.state_dict())
     resumed.step()

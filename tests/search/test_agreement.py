@@ -34,7 +34,7 @@ RANKINGS = {"unnormalized": lambda m: 1, "length": lambda m: m, "gnmt": lambda m
 
 @pytest.mark.parametrize("penalty", RANKINGS)
 def test_agreement_equals_brute_force(penalty):
-    """With beams that hold every sentence of one to three words, the first is the best of all under both models."""
+    """If the beam holds every sentence of one to three words, the first one is the best under both models."""
     alpha = 1.5 if penalty == "gnmt" else 1.0
     ranking = choose_ranking(alpha, gnmt=penalty == "gnmt", unnormalized=penalty == "unnormalized")
     every = [words for n in (1, 2, 3) for words in itertools.product((4, 5), repeat=n)]

@@ -1,4 +1,4 @@
-"""The quick search finds what fairseq's finds; ranked in the same way, it comes with the same scores."""
+"""This beam search returns the hypotheses of fairseq's and, with the same ranking, their scores."""
 
 import pytest
 import torch
@@ -31,7 +31,7 @@ def search(kind, model, sources, ranking=None, **settings):
 
 
 def ends_now_and_then(model):
-    """Hypotheses end at different steps: the sum of a hypothesis' tokens says how much its model likes to end."""
+    """Hypotheses end at different steps, because the probability of the end depends on the sum of the tokens."""
     forward = model.decoder.forward
 
     def likes_to_end(tokens, **given):
@@ -73,7 +73,7 @@ def test_equals_fairseqs_search(monkeypatch, name, settings):
 
 
 def test_takes_its_own_way_only_where_it_can(monkeypatch):
-    """Sampling, prefixes, attention and tiny vocabularies are fairseq's; plain beams are not."""
+    """Sampling, prefixes, attention and tiny vocabularies are left to fairseq's search; plain beams are not."""
     monkeypatch.setattr(beam_search.QuickSearch, "run", lambda self, start: "quick")
     sources, _ = random_batch(LENGTHS[:2], types=40)
     model = make_deepatt(types=(40, 40))

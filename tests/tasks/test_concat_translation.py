@@ -47,7 +47,7 @@ def test_reversed_targets_come_back_in_reading_order():
 
 
 def test_generation_takes_no_packing():
-    """Ensembles may hold stock models, whose encoders would stumble over it."""
+    """Ensembles may contain fairseq's own models, whose encoders do not accept it."""
     task, model = make_task(), make_lwc()
 
     class Generator:

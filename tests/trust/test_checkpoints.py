@@ -1,4 +1,4 @@
-"""Files that pretend to be checkpoints: refused in a line, and nothing in them runs."""
+"""Files that are no checkpoints: the commands refuse them in one line and run nothing that is in them."""
 
 import codecs
 import io
@@ -105,7 +105,7 @@ def test_every_command_refuses_a_pickle_that_runs_code(tiny_checkpoint, tiny_dat
 
 
 def strange_files(checkpoint) -> dict[str, object]:
-    """By what is wrong with them: bytes of a file, or something to be saved as one."""
+    """The bytes of a file, or an object to save, under a name that says what is wrong."""
     whole, state = checkpoint.read_bytes(), torch.load(checkpoint)
     model = state["model"]
     name = next(name for name, value in model.items() if value.dim() == 2)

@@ -71,7 +71,7 @@ class Started:
 
 
 def descendants(process: int) -> list[int]:
-    """The numbers of a process and of all processes that it has started, and they."""
+    """The ids of a process and of all processes that it has started, directly or not."""
     children = []
     for path in Path(f"/proc/{process}/task").glob("*/children"):
         with contextlib.suppress(OSError):
@@ -180,7 +180,7 @@ def test_told_to_end_it_saves(tiny_data, tmp_path, undisturbed, family, workers,
 
 
 def is_alive(process: int) -> bool:
-    """Whether a process runs; one that has ended, and that nobody asked about, does not."""
+    """Whether a process runs. A zombie does not."""
     try:
         return ") Z " not in Path(f"/proc/{process}/stat").read_text()
     except OSError:
@@ -240,7 +240,7 @@ HOLDS_AN_UPDATE = dedent("""
 @LONG
 @pytest.mark.parametrize("apart", [0, 1.5], ids=["one order", "two orders"])
 def test_a_signal_that_comes_twice(tiny_data, tmp_path, apart):
-    """From a scheduler and from whoever started the process it is one order; a second one ends the process at once."""
+    """A signal that comes from a scheduler and from the parent counts once; a second order ends the process at once."""
     script, go, waits = tmp_path / "train_and_wait.py", tmp_path / "go", tmp_path / "waits"
     script.write_text(HOLDS_AN_UPDATE)
     _, *arguments = training(tiny_data, tmp_path / "out", "lwc", 2000)
@@ -266,7 +266,7 @@ def test_a_signal_that_comes_twice(tiny_data, tmp_path, apart):
 
 
 def test_a_full_disk(tiny_data, tmp_path):
-    """A file system of memory, in a name space of its own, on which two or three checkpoints find room."""
+    """A file system in memory, in a name space of its own, with room for two or three checkpoints."""
     out = tmp_path / "disk"
     out.mkdir()
     if subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode:

@@ -34,7 +34,7 @@ def memory_of(command, log: Path, begins: str, text: str = "") -> list[float]:
 
 
 def growth(found: list[float]) -> float:
-    """From the second quarter of the time, when everything is warm, to the last one."""
+    """From the second quarter of the time, after everything is loaded, to the last one."""
     quarter = len(found) // 4
     assert quarter >= 3
     return median(found[3 * quarter :]) - median(found[quarter : 2 * quarter])

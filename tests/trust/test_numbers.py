@@ -68,7 +68,7 @@ def test_extreme_scores_and_half_precision(family, dtype, scale, device):
 
 
 def test_a_nan_in_training_names_its_batch(tiny_data, tmp_path):
-    """A learning rate far too high: weights overflow, and the next loss is no number."""
+    """With a learning rate that is far too high, the weights overflow, and the next loss is NaN."""
     train = ("fairseq-train", tiny_data, "--task", "concat_translation", *TINY_LWC, *TINY_TRAINING)
     flags = ("--optimizer", "sgd", "--lr", "1e30", "--clip-norm", "0", "--batch-size", "4", "--save-dir", tmp_path)
     failed = run(*train, *flags, check=False)

@@ -1,4 +1,4 @@
-"""Training that stops and goes on ends where training that never stopped does: every bit of it."""
+"""Training that stops and resumes ends with the same bits as training that never stopped."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def train(data, out, family: str, updates: int, *flags, processes: int = 1, batc
 
 
 def assert_same(one: Path, other: Path) -> None:
-    """Weights, optimizer, position in the data, the best loss: everything but the time that it took and its path."""
+    """Weights, optimizer, position in the data, the best loss: everything except times and paths."""
     assert_same_end(one, other)
     saved, expected = (torch.load(folder / "checkpoint_last.pt")["extra_state"] for folder in (one, other))
     for name in ("train_iterator", "val_loss", "best"):

@@ -1,4 +1,4 @@
-"""Translations and their scores do not depend on what is translated beside them, nor on how the work is cut."""
+"""Translations and their scores depend neither on the other sentences of a batch nor on how the work is divided."""
 
 import pytest
 
@@ -46,7 +46,7 @@ class TestSameAnswer:
         assert_same(translate(family, OMP_NUM_THREADS="1"), whole)
 
     def test_of_any_order(self, tiny_data, checkpoints, family):
-        """Through fairseq-interactive, whose batches are made of what is read together."""
+        """With fairseq-interactive, which makes batches of the lines that it reads together."""
         lines = ["ba de", "fi", "ga ge gi go ba de fi", "", "ku no-such-word", "bo bo bo", "fi"]
         flags = (*TASK, "--path", checkpoints[family], "--beam", "4", "--max-len-b", "12", "--cpu")
 

@@ -1,4 +1,4 @@
-"""Any text: no command crashes, and every line that goes in has its line in what comes out, in order."""
+"""Any text: no command crashes, and every input line has its output line, in order."""
 
 import pytest
 import torch
@@ -44,7 +44,7 @@ def file_of(lines: list[str]) -> str:
 
 
 def as_read(line: str) -> str:
-    """What a command makes of a line."""
+    """The output of a command for each line."""
     return line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
@@ -73,7 +73,7 @@ def preprocess(folder, lines) -> None:
 
 
 def tools(folder, lines) -> None:
-    """They compare and count, or say in a line which file they cannot read."""
+    """They work, or say in one line which file they cannot read."""
     names = ("sys", "ref", "links", "gold")
     sys, ref, links, gold = (write(folder / name, lines[i:] + lines[:i]) for i, name in enumerate(names))
     for command in (("compare", f"system={sys}", "--ref", ref, "--out", folder / "out"), ("aer", links, gold)):

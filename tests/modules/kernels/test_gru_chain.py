@@ -1,4 +1,4 @@
-"""The kernels against the plain equations, whose gradients autograd finds."""
+"""The kernels equal the plain equations, which autograd differentiates."""
 
 import pytest
 import torch
@@ -16,7 +16,7 @@ PADDING = torch.tensor([[False, False, False], [False, True, True]])
 
 
 def twins(make):
-    """The plain module and that with the kernel, in double precision, with the same weights."""
+    """The plain module and the one with the kernel, in double precision, with the same weights."""
     plain, kernel = (make(plain).double() for plain in (True, False))
     for i, parameter in enumerate(plain.parameters()):
         torch.nn.init.normal_(parameter, std=0.5, generator=torch.Generator().manual_seed(i))
@@ -47,7 +47,7 @@ def test_layer():
 
 
 def test_layers_that_run_together():
-    """As the directions of an encoder do on CUDA: they share the operations of a step, and nothing else."""
+    """As the two directions of an encoder do on CUDA: they share the operations of a step and nothing else."""
     plain, kernel = twins(lambda plain: torch.nn.ModuleList(GRULayer([3], DIM, plain) for _ in range(2)))
 
     def run(layers, *inputs):
@@ -96,7 +96,7 @@ def test_a_result_changed_between_forward_and_backward_is_noticed(result):
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 def test_a_sentence_without_words_gives_numbers(dtype):
-    """All of a batch may be padding for one of its rows; what the others read does not change."""
+    """A row that consists of padding alone gives no NaN, and the other row reads no padding."""
     padding = torch.tensor([[True, True, True], [False, False, True]])
     states, weights = chain_with_a_memory(dtype, padding)
     (states.float().sum() + weights.float().square().sum()).backward()
@@ -114,7 +114,7 @@ def chain_with_a_memory(dtype, padding):
 
 
 def test_the_graph_is_run_twice_for_two_losses():
-    """A backward pass leaves nothing for the next."""
+    """A backward pass leaves nothing behind for the next one."""
     layer, x = GRULayer([3], DIM).double(), random(4, 2, 3)
     states = layer([x])
     first, again = (torch.autograd.grad(states.sum(), x, retain_graph=True)[0] for _ in range(2))
