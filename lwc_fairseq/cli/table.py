@@ -27,7 +27,8 @@ def add_table(commands) -> None:
         "table",
         help="train, translate and score every row of a table",
         description="Train every row of a table file, translate the test set, score the translations, and write "
-        "table.md, table.json and, for a curve, table.png. If the command is stopped, run it again to continue.",
+        "table.md, table.json, learning_curves.png and, for a curve, table.png. If the command is stopped, run it "
+        "again to continue.",
     )
     table.add_argument(
         "table",

@@ -6,6 +6,10 @@ from .record import Record
 from .results import Result
 
 P = "p, against "
+MEANS = {"chrF2": "chrf", "validation loss": "valid_loss", "training loss": "train_loss"}
+"""Columns that show the mean over a row's runs, with the key of the value in a run."""
+
+LOSSES = ("validation loss", "training loss")
 FLAGS_IN_ORDER = (
     "A row's flags follow those of all rows, but its own optimizer replaces theirs. Flags from the command line, `more "
     "of train` and `more of generate`, come last. Of two equal flags, the last one counts."
@@ -19,6 +23,7 @@ def columns_of(record: Record) -> list[str]:
     if any(result.p is not None for result in results):
         columns.append(P + (record.baseline or "the baseline"))
     columns += [*(["chrF2"] if record.metric == "BLEU" else []), "parameters", "updates"]
+    columns += [name for name in LOSSES if any(MEANS[name] in run for result in results for run in result.runs)]
     if any(result.published is not None for result in results):
         columns.append(f"published {record.metric}")
     if any(result.published_parameters for result in results):
@@ -30,9 +35,9 @@ def cell(result: Result, column: str) -> str:
     """Return the content of a row in a column."""
     if column in ("BLEU", "AER"):
         return value_cell(result)
-    if column == "chrF2":
-        scores = [run["chrf"] for run in result.runs if "chrf" in run]
-        return f"{mean(scores):.2f}" if scores else ""
+    if column in MEANS:
+        values = [run[MEANS[column]] for run in result.runs if MEANS[column] in run]
+        return f"{mean(values):.2f}" if values else ""
     if column == "parameters":
         return f"{result.parameters / 1e6:.2f}M" if result.parameters else ""
     if column == "updates":
@@ -54,11 +59,16 @@ def value_cell(result: Result) -> str:
 
 
 def notes(record: Record) -> list[str]:
-    """Return, in Markdown, the metrics with sacrebleu's signatures, the number of seeds, and the significance test."""
+    """Return in Markdown how the values were measured, with sacrebleu's signatures."""
     seeds = "one seed" if record.seeds == 1 else f"mean ± standard deviation of {record.seeds} seeds"
     lines = [f"{record.metric}: {how_measured(record)}; {seeds}."]
     if chrf := signature(record, "chrf_signature"):
         lines.append(f"chrF2: sacrebleu, `{chrf}`" + ("; mean over seeds." if record.seeds > 1 else "."))
+    if any("valid_loss" in run for result in record.rows for run in result.runs):
+        lines.append(
+            "Losses: of each row's criterion, after the epoch with the lowest validation loss"
+            + ("; mean over seeds." if record.seeds > 1 else ".")
+        )
     if any(result.p is not None for result in record.rows):
         against = record.baseline or "the baseline"
         lines.append(

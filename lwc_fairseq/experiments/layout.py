@@ -1,6 +1,6 @@
 """The layout of the folder that `lwc-fairseq table` writes.
 
-OUT/table.md, table.json, table.png, report.html
+OUT/table.md, table.json, table.png, learning_curves.png, report.html
 OUT/ROW/seed1/                a run: one row with one seed
     train.command …           the command of each step (train, average, generate), as a shell line
     train.log …               what the step printed
@@ -35,6 +35,10 @@ class TableFolder:
     @property
     def curve(self) -> Path:
         return self.path / "table.png"
+
+    @property
+    def learning_curves(self) -> Path:
+        return self.path / "learning_curves.png"
 
     @property
     def report(self) -> Path:

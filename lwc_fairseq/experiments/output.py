@@ -1,13 +1,16 @@
-"""The files with a table's results: table.md, table.json and, for a curve, table.png."""
+"""The files with a table's results: table.md, table.json, learning_curves.png and, for a curve, table.png."""
 
 from pathlib import Path
 
 from ..files import write_whole
 from .curve import plot_curve
+from .layout import TableFolder
+from .learning_curves import make_learning_curves
 from .record import make_record, write_record
 from .results import Result
 from .settings import Settings
 from .table_page import table_page
+from .training_log import Losses, read_losses
 
 
 def write_table(settings: Settings, results: list[Result], seeds: int, ran: bool = True) -> list[Path]:
@@ -24,4 +27,14 @@ def write_table(settings: Settings, results: list[Result], seeds: int, ran: bool
     if table.curve and any(result.x is not None for result in results):
         plot_curve(table, results, folder.curve)
         written.append(folder.curve)
+    losses = losses_of_rows(folder, results)
+    if losses:
+        make_learning_curves(losses).savefig(folder.learning_curves, dpi=150)
+        written.append(folder.learning_curves)
     return written
+
+
+def losses_of_rows(folder: TableFolder, results: list[Result]) -> dict[str, Losses]:
+    """Return the losses of each row's first run by the row's label, if its log contains any."""
+    found = {result.label: read_losses(folder.run(result.name, 1).log("train")) for result in results}
+    return {label: losses for label, losses in found.items() if losses.valid}

@@ -85,9 +85,9 @@ def write_report(
     """
     finished = read_table(folder, data)
     import_plugins(finished.record.user_dirs)
-    sections = [results, curve, lengths, samples, differences, attention]
+    sections = [results, curve, learning, lengths, samples, differences, attention]
     if gold is not None:
-        sections.insert(3, partial(alignments, gold=read_alignments(gold, gold_first), gold_file=gold))
+        sections.insert(4, partial(alignments, gold=read_alignments(gold, gold_first), gold_file=gold))
     parts = [part for section in tqdm(sections, desc="report", leave=False) for part in section(finished)]
     write_whole(out, page(finished.record.title, parts))
 
@@ -129,6 +129,15 @@ def curve(finished: FinishedTable) -> Iterator[str]:
     if path.exists():
         yield "<h2>Curve</h2>"
         yield image(path.read_bytes(), "the table as a curve")
+
+
+def learning(finished: FinishedTable) -> Iterator[str]:
+    """Yield a plot of the rows' losses during training."""
+    path = finished.folder.learning_curves
+    if path.exists():
+        yield "<h2>Learning curves</h2>"
+        yield "<p>Each row's first run. Losses of different criterions cannot be compared.</p>"
+        yield image(path.read_bytes(), "the losses of the rows during training")
 
 
 def lengths(finished: FinishedTable) -> Iterator[str]:

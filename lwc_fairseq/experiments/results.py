@@ -9,7 +9,7 @@ from .layout import RunFolder
 from .scores import Scores
 from .settings import Settings
 from .table import Row
-from .training_log import read_sizes
+from .training_log import read_losses, read_sizes
 
 
 @dataclass
@@ -18,7 +18,7 @@ class Result:
 
     name: str
     label: str
-    runs: list[dict]  # one entry for each seed: its scores, and "seed"
+    runs: list[dict]  # one entry for each seed: its scores, "seed", "valid_loss" and "train_loss"
     value: float | None = None  # the mean of BLEU, or of AER in per cent
     deviation: float | None = None  # the standard deviation, if there are at least two runs
     p: float | None = None  # of the significance test against the baseline
@@ -62,7 +62,9 @@ def summarise(row: Row, jobs: list[Job], scores: Scores, p: float | None, failur
         jobs: the jobs of the row.
     """
     done = [job.folder for job in jobs if job.folder in scores.by_run]
-    runs = [{"seed": folder.seed, **scores.by_run[folder]} for folder in done]
+    runs = [
+        {"seed": folder.seed, **scores.by_run[folder], **read_losses(folder.log("train")).best()} for folder in done
+    ]
     result = Result(row.name, row.title, runs, p=p, published=row.published, published_parameters=row.parameters)
     result.source, result.x, result.series = row.source, row.x, row.series
     result.planned = len(jobs)

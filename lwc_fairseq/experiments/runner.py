@@ -4,14 +4,14 @@ import os
 import queue
 import shlex
 import sys
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TextIO
 
 from tqdm import tqdm
 
 from ..files import write_whole
-from .job import Command, Job, JobFailed, JobStopped
+from .job import Command, Job, JobFailed
 from .layout import RunFolder
 from .lock import locked
 from .processes import Processes
@@ -50,17 +50,29 @@ class Runner:
         An interruption terminates the running commands, prints which ones, and is raised again.
         """
         kept = sum(job.done for job in jobs)
-        # Each job has a thread. Most threads wait for jobs whose checkpoints they need, or for a device.
-        with Bars(len(jobs), kept) as bars, ThreadPoolExecutor(max(1, len(jobs))) as pool:
+        with Bars(len(jobs), kept) as bars, ThreadPoolExecutor(len(self.devices)) as pool:
             try:
-                for job in jobs:  # a job follows the jobs that it needs
-                    self.futures[job.folder] = pool.submit(self._run_job, job, bars)
+                waiting = list(jobs)
+                while waiting:
+                    self._start_jobs(waiting, pool, bars)
+                    wait(self._running(), return_when=FIRST_COMPLETED)
                 return {folder: str(error) for folder, future in self.futures.items() if (error := future.exception())}
             except BaseException:
                 tqdm.write(self._what_stops(jobs), file=sys.stderr)
                 self.processes.stop()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
+
+    def _start_jobs(self, waiting: list[Job], pool: ThreadPoolExecutor, bars: Bars) -> None:
+        """Start jobs in their order, one for each free device. A job waits until the jobs that it needs have ended."""
+        for job in list(waiting):
+            ended = {folder for folder, future in self.futures.items() if future.done()}
+            if len(self._running()) < len(self.devices) and ended.issuperset(job.needs):
+                waiting.remove(job)
+                self.futures[job.folder] = pool.submit(self._run_job, job, bars)
+
+    def _running(self) -> list[Future]:
+        return [future for future in self.futures.values() if not future.done()]
 
     def _what_stops(self, jobs: list[Job]) -> str:
         running = ", ".join(f"{name} ({step})" for name, step in self.steps.items())
@@ -76,8 +88,6 @@ class Runner:
             return
         slot = self.free.get()
         try:
-            if self.processes.stopping:  # while this job waited for a device; its folder stays as it was
-                raise JobStopped
             with bars.job(slot, job) as bar, locked(job.folder) as lock:
                 place = Place(job, self.devices[slot], lock)
                 steps = {"train": self._train, "average": self._average, "generate": self._generate}

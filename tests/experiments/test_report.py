@@ -9,8 +9,11 @@ import pytest
 from browser import Seen, look_at
 
 from conftest import refused, run
+from lwc_fairseq.experiments.columns import LOSSES
+from lwc_fairseq.experiments.learning_curves import make_learning_curves
 from lwc_fairseq.experiments.report import read_table, write_report
 from lwc_fairseq.experiments.table_page import table_page
+from lwc_fairseq.experiments.training_log import Losses
 from sentences import generated, worse
 
 
@@ -20,7 +23,14 @@ def row(name, **values):
 
 
 def run_with(chrf):
-    return {"seed": 1, "chrf": chrf, "signature": "nrefs:1|tok:none", "chrf_signature": "nrefs:1|nc:6"}
+    return {
+        "seed": 1,
+        "chrf": chrf,
+        "valid_loss": 4.25,
+        "train_loss": 3.5,
+        "signature": "nrefs:1|tok:none",
+        "chrf_signature": "nrefs:1|nc:6",
+    }
 
 
 @pytest.fixture
@@ -52,6 +62,7 @@ def finished(tmp_path):
     for name, words in (("ours", "x here"), ("base", "cat")):
         (tmp_path / name / "seed1").mkdir(parents=True)
         (tmp_path / name / "seed1" / "generated.txt").write_text(generated(worse(words)))
+    make_learning_curves({"ours": Losses(valid={70: 4.5})}).savefig(tmp_path / "learning_curves.png")
     return tmp_path
 
 
@@ -59,10 +70,10 @@ def test_the_page_has_all_and_asks_for_nothing(finished):
     write_report(finished, finished / "report.html")
     page = (finished / "report.html").read_text()
     assert "<title>A &lt;table&gt;</title>" in page and "<table>" in page
-    for text in ("19.07M", "50.00 (1 of 2 runs, failed)", "35.07", "By source length", "Line "):
+    for text in ("19.07M", "50.00 (1 of 2 runs, failed)", "35.07", "Learning curves", "By source length", "Line "):
         assert text in page, text
     assert not re.findall(r'(?:src|href)="(?!data:)', page)
-    assert page.count("<img") == page.count('src="data:image/png;base64,') == 1
+    assert page.count("<img") == page.count('src="data:image/png;base64,') == 2
 
 
 def test_the_page_has_what_table_md_has(finished):
@@ -72,7 +83,7 @@ def test_the_page_has_what_table_md_has(finished):
     markdown = table_page(read_table(finished).record)
     lines = [line[2:-2].split(" | ") for line in markdown.splitlines() if line.startswith("| ")]
     header, _, *rows = lines
-    assert header == ["", "BLEU", "p, against base", "chrF2", "parameters", "updates", "published BLEU"]
+    assert header == ["", "BLEU", "p, against base", "chrF2", "parameters", "updates", *LOSSES, "published BLEU"]
     shown = re.findall("<tr>(.*?)</tr>", page)[: 1 + len(rows)]
     assert re.findall("<th>(.*?)</th>", shown[0]) == header
     for row, cells in zip(shown[1:], rows, strict=True):

@@ -49,6 +49,7 @@ def test_a_table_of_two_seeds(tmp_path):
             job.folder.generated.write_text(generated(worse(words)))
             job.folder.log("train").write_text(
                 'x | num. shared model params: 19,070,464 (num. trained: 1)\n{"num_updates": "70"}\n'
+                '| valid | {"valid_loss": "4.5", "valid_num_updates": "70"}\n'
             )
     failures = {job.folder: "the reason" for job in jobs if job.row.name == "failed"}
     results = {result.name: result for result in collect(settings, jobs, failures, [])}
@@ -59,11 +60,12 @@ def test_a_table_of_two_seeds(tmp_path):
     assert results["base"].p is None and 0 <= results["ours"].p <= 1
 
     written = write_table(settings, list(results.values()), seeds=2)
-    assert [path.name for path in written] == ["table.md", "table.json", "table.png"]
+    assert [path.name for path in written] == ["table.md", "table.json", "table.png", "learning_curves.png"]
     assert Path(written[2]).read_bytes().startswith(b"\x89PNG")
     page = written[0].read_text()
     assert f"| ours | {results['ours'].value:.2f} ± {results['ours'].deviation:.2f} |" in page
-    assert "19.07M | 70 | 35.07 | 19.07M |" in page and "| failed | failed |" in page and "| Theirs | – |" in page
+    assert "19.07M | 70 | 4.50 | 35.07 | 19.07M |" in page and "Losses: of each row's criterion" in page
+    assert "| failed | failed |" in page and "| Theirs | – |" in page
     assert "p, against Base" in page
     assert [row["published"] for row in json.loads(written[1].read_text())["rows"]] == [None, None, 35.07, 30.0]
 

@@ -83,7 +83,6 @@ def test_flags_of_a_generation_that_failed_may_be_mended(tmp_path):
 
 
 def test_an_interruption_ends_what_runs_and_nothing_else_begins(tmp_path):
-    """Of two jobs for one device, either may be first; the other one never begins."""
     heeds_ctrl_c = signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background ignore it
     jobs = [make_job(tmp_path, name, "touch begun; sleep 60; touch ended", "true") for name in ("a", "b")]
     began = time.monotonic()
@@ -100,19 +99,28 @@ def test_an_interruption_ends_what_runs_and_nothing_else_begins(tmp_path):
     finally:
         signal.signal(signal.SIGINT, heeds_ctrl_c)
     assert time.monotonic() < began + 20
-    assert [(job.folder.path / "ran").exists() for job in jobs].count(True) == 1
+    assert ran(jobs[0]) == ["train"] and not jobs[1].folder.path.exists()
     for job in jobs:
         assert not job.folder.result("train").exists() and job.refusal() is None and not job.done
 
 
+def test_jobs_begin_in_their_order(tmp_path):
+    here = shlex.quote(str(tmp_path))
+    names = [str(number) for number in range(20)]
+    jobs = [make_job(tmp_path, name, f"echo {name} >> {here}/begun") for name in names]
+    assert Runner([None]).run(jobs) == {}
+    assert (tmp_path / "begun").read_text().split() == names
+
+
 def test_a_row_that_waits_for_another_keeps_no_device(tmp_path):
-    """`a` ends when `c` has begun, and `b`, between them, waits for `a`."""
+    """`a` ends when `d` has begun. `b`, between them, waits for `a`, and `c` for `b`."""
     here = shlex.quote(str(tmp_path))
     wait = f"timeout 20 bash -c 'until test -e {here}/met; do sleep 0.1; done'"
     jobs = [
         make_job(tmp_path, "a", wait),
         make_job(tmp_path, "b", "true", needs=("a",)),
-        make_job(tmp_path, "c", f"touch {here}/met"),
+        make_job(tmp_path, "c", "true", needs=("b",)),
+        make_job(tmp_path, "d", f"touch {here}/met"),
     ]
     assert Runner([None, None]).run(jobs) == {}
 

@@ -1,0 +1,43 @@
+"""The plot `learning_curves.png`: the losses of a table's rows during training."""
+
+from matplotlib import colormaps
+from matplotlib.figure import Figure
+
+from .training_log import Losses
+
+
+def make_learning_curves(losses: dict[str, Losses]) -> Figure:
+    """Plot the losses of each row over the updates: solid on the validation set, dashed on the training set.
+
+    The scale leaves out the high losses of the first quarter of each training.
+
+    Args:
+        losses: the losses by the row's label. Each row has at least one validation loss.
+    """
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.subplots()
+    colors = colormaps["tab10" if len(losses) <= 10 else "tab20"].colors
+    for number, (label, row) in enumerate(losses.items()):
+        color = colors[number % len(colors)]
+        axes.plot(
+            row.valid.keys(), row.valid.values(), color=color, label=label, marker="." if len(row.valid) == 1 else ""
+        )
+        axes.plot(row.train.keys(), row.train.values(), "--", color=color, linewidth=0.8)
+    axes.set(xlabel="updates", ylabel="loss (validation; dashed: training)")
+    axes.set_ylim(limits(list(losses.values())))
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    return figure
+
+
+def limits(losses: list[Losses]) -> tuple[float, float]:
+    """Return the range of the losses after the first quarter of each training, with a margin."""
+    late = [
+        loss
+        for row in losses
+        for values in (row.valid, row.train)
+        for updates, loss in values.items()
+        if updates >= max(row.valid) / 4
+    ]
+    margin = 0.05 * (max(late) - min(late)) or 0.1
+    return min(late) - margin, max(late) + margin

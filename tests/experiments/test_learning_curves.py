@@ -1,0 +1,51 @@
+"""Losses in the logs of fairseq-train, and their plot."""
+
+import pytest
+
+from lwc_fairseq.experiments.learning_curves import limits, make_learning_curves
+from lwc_fairseq.experiments.training_log import Losses, read_losses
+
+
+def line(name: str, updates: int, loss: float | str) -> str:
+    return f'date | INFO | {name} | {{"epoch": 1, "{name}_loss": "{loss}", "{name}_num_updates": "{updates}"}}\n'
+
+
+def test_the_last_value_of_a_repeated_epoch_counts(tmp_path):
+    log = tmp_path / "train.log"
+    log.write_text(
+        line("valid", 10, 5.5)
+        + line("train", 10, 6)
+        + 'date | INFO | train_inner | {"loss": "3.1", "num_updates": "15"}\n'
+        + line("valid", 20, 4.25)
+        + line("train", 20, 4.5)
+        + line("valid", 20, 4.5)  # resumed
+        + line("train", 20, 4.75)
+        + line("valid", 30, "nan")
+        + line("valid1", 30, 1.0)
+        + line("valid", 40, 4.75)[:-20]  # broken off
+    )
+    losses = read_losses(log)
+    assert losses == Losses(train={10: 6.0, 20: 4.75}, valid={10: 5.5, 20: 4.5})
+    assert losses.best() == {"valid_loss": 4.5, "train_loss": 4.75}
+
+
+def test_losses_that_are_missing(tmp_path):
+    assert read_losses(tmp_path / "missing.log") == Losses() and Losses().best() == {}
+    assert Losses(train={20: 3.0}, valid={10: 4.0}).best() == {"valid_loss": 4.0}
+
+
+def test_the_plot_has_a_solid_and_a_dashed_line_for_each_row():
+    losses = {
+        f"row {i}": Losses(train={10: 9.0, 20: 5.0 + i, 30: 4.0}, valid={10: 9.0, 20: 6.0, 30: 5.0}) for i in range(12)
+    }
+    (axes,) = make_learning_curves(losses).axes
+    drawn = {(line.get_linestyle(), line.get_color(), *line.get_ydata()) for line in axes.lines}
+    assert len(drawn) == 24 and len({line.get_color() for line in axes.lines}) == 12
+    assert [text.get_text() for text in axes.get_legend().texts] == list(losses)
+
+
+def test_the_scale_leaves_out_the_first_quarter():
+    low, high = limits([Losses(train={10: 9.0, 50: 4.0, 100: 2.0}, valid={10: 8.0, 50: 5.0, 100: 4.5})])
+    assert low == pytest.approx(2.0 - 0.15) and high == pytest.approx(5.0 + 0.15)
+    low, high = limits([Losses(valid={10: 3.0})])
+    assert low < 3 < high
