@@ -142,11 +142,13 @@ def ffn(weights: dict[str, Tensor], name: str, x: Tensor) -> Tensor:
     return linear(weights, f"{name}.fc2", linear(weights, f"{name}.fc1", x).clamp(min=0))
 
 
-def layer(weights: dict[str, Tensor], name: str, xs: list[Tensor], n: int, heads: int, pre_norm: bool) -> list[Tensor]:
+def layer(
+    weights: dict[str, Tensor], name: str, xs: list[Tensor], n: int, heads: int, pre_norm: bool, alpha: float
+) -> list[Tensor]:
     """The outputs of one layer at all stream positions, from those of the layer below; the same weights
     serve both sides. With f the attention, then the FFN:
 
-    pre-norm: x <- x + f(LN(x)); post-norm: x <- LN(x + f(x)).
+    pre-norm: x <- x + f(LN(x)); post-norm: x <- LN(alpha x + f(x)).
     """
     norm1, norm2 = f"{name}.attention_norm", f"{name}.ffn_norm"
     if pre_norm:
@@ -154,17 +156,23 @@ def layer(weights: dict[str, Tensor], name: str, xs: list[Tensor], n: int, heads
         xs = [x + y for x, y in zip(xs, ys, strict=True)]
         return [x + ffn(weights, name, layer_norm(weights, norm2, x)) for x in xs]
     ys = attention(weights, f"{name}.attention", xs, n, heads)
-    xs = [layer_norm(weights, norm1, x + y) for x, y in zip(xs, ys, strict=True)]
-    return [layer_norm(weights, norm2, x + ffn(weights, name, x)) for x in xs]
+    xs = [layer_norm(weights, norm1, alpha * x + y) for x, y in zip(xs, ys, strict=True)]
+    return [layer_norm(weights, norm2, alpha * x + ffn(weights, name, x)) for x in xs]
 
 
 def separate_layer(
-    weights: dict[str, Tensor], name: str, source: list[Tensor], xs: list[Tensor], heads: int, pre_norm: bool
+    weights: dict[str, Tensor],
+    name: str,
+    source: list[Tensor],
+    xs: list[Tensor],
+    heads: int,
+    pre_norm: bool,
+    alpha: float,
 ) -> list[Tensor]:
     """The outputs of one layer at the target positions with the attentions one after the other.
 
     With f the self-attention over the target, then the source attention, then the FFN:
-    pre-norm: x <- x + f(LN(x)); post-norm: x <- LN(x + f(x)). Both attentions have the same weights and the
+    pre-norm: x <- x + f(LN(x)); post-norm: x <- LN(alpha x + f(x)). Both attentions have the same weights and the
     same norm, and with pre-norm the source states pass that norm too before they become keys and values.
     """
     att, norm1, norm2 = f"{name}.attention", f"{name}.attention_norm", f"{name}.ffn_norm"
@@ -176,10 +184,10 @@ def separate_layer(
         xs = [x + y for x, y in zip(xs, ys, strict=True)]
         return [x + ffn(weights, name, layer_norm(weights, norm2, x)) for x in xs]
     ys = attention(weights, att, xs, 0, heads)
-    xs = [layer_norm(weights, norm1, x + y) for x, y in zip(xs, ys, strict=True)]
+    xs = [layer_norm(weights, norm1, alpha * x + y) for x, y in zip(xs, ys, strict=True)]
     ys = source_attention(weights, att, source, xs, heads)
-    xs = [layer_norm(weights, norm1, x + y) for x, y in zip(xs, ys, strict=True)]
-    return [layer_norm(weights, norm2, x + ffn(weights, name, x)) for x in xs]
+    xs = [layer_norm(weights, norm1, alpha * x + y) for x, y in zip(xs, ys, strict=True)]
+    return [layer_norm(weights, norm2, alpha * x + ffn(weights, name, x)) for x in xs]
 
 
 def target_layer(
@@ -189,14 +197,15 @@ def target_layer(
     xs: list[Tensor],
     heads: int,
     pre_norm: bool,
+    alpha: float,
     separate: bool,
 ) -> list[Tensor]:
     """The outputs of one layer at the target positions, from the target states xs of the layer below and the
     source states that the layer attends to. Mixed: those of the stream (source, xs), its source part left out.
     """
     if separate:
-        return separate_layer(weights, name, source, xs, heads, pre_norm)
-    return layer(weights, name, source + xs, len(source), heads, pre_norm)[len(source) :]
+        return separate_layer(weights, name, source, xs, heads, pre_norm, alpha)
+    return layer(weights, name, source + xs, len(source), heads, pre_norm, alpha)[len(source) :]
 
 
 def lwc_logits(
@@ -207,6 +216,7 @@ def lwc_logits(
     layers: int,
     heads: int,
     pre_norm: bool,
+    alpha: float = 1.0,
     side_embedding: bool = True,
     position_embedding: bool = True,
     unshared: bool = False,
@@ -225,8 +235,9 @@ def lwc_logits(
     stream = embed(weights, source, target_input, side_embedding, position_embedding)
     hs, xs = stream[:n], stream[n:]
     for i in range(layers):
-        below, hs = hs, layer(weights, f"source_layers.{i}" if unshared else f"layers.{i}", hs, n, heads, pre_norm)
-        xs = target_layer(weights, f"layers.{i}", hs if unshared else below, xs, heads, pre_norm, separate)
+        name = f"source_layers.{i}" if unshared else f"layers.{i}"
+        below, hs = hs, layer(weights, name, hs, n, heads, pre_norm, alpha)
+        xs = target_layer(weights, f"layers.{i}", hs if unshared else below, xs, heads, pre_norm, alpha, separate)
     if pre_norm:
         xs = [layer_norm(weights, "norm", x) for x in xs]
     return torch.stack([weights["embedding.tokens.weight"] @ x for x in xs])
@@ -239,6 +250,7 @@ def lwc_loss(
     layers: int,
     heads: int,
     pre_norm: bool,
+    alpha: float = 1.0,
     label_smoothing: float = 0.0,
     side_embedding: bool = True,
     position_embedding: bool = True,
@@ -258,6 +270,7 @@ def lwc_loss(
             layers=layers,
             heads=heads,
             pre_norm=pre_norm,
+            alpha=alpha,
             side_embedding=side_embedding,
             position_embedding=position_embedding,
             unshared=unshared,

@@ -58,8 +58,8 @@ class SeparateAttentionLayer(CoordinatedLayer):
 
         pre-norm   x ← x + Att(LN(x); target so far), x ← x + Att(LN(x); source), x ← x + FFN(LN(x))
 
-    and accordingly in post-norm. Both attentions share one set of weights and one layer norm, because the published
-    number of parameters equals that of the full model. A source token attends only to the source. As in mixed
+    and accordingly in post-norm and DeepNorm. Both attentions share one set of weights and one layer norm, because the
+    published number of parameters equals that of the full model. A source token attends only to the source. As in mixed
     attention, the keys and values of both sides come from the states below the layer.
     """
 

@@ -1,10 +1,9 @@
 """The options of the layer-wise coordinated Transformer and of its ablations."""
 
-import math
 from dataclasses import dataclass, field
 from typing import Optional
 
-from fairseq.dataclass import FairseqDataclass
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from omegaconf import II
 
 from lwc_fairseq_compat import UserError
@@ -25,14 +24,22 @@ class LWCTransformerConfig(FairseqDataclass):
     attention_dropout: float = field(
         default=0.0, metadata={"help": "dropout of attention weights; above 0, training uses the slower masked kernel"}
     )
-    normalize_after: bool = field(
-        default=False, metadata={"help": "layer norm after each sub-layer (post-norm) instead of before (pre-norm)"}
+    layer_norm: ChoiceEnum(["deepnorm", "before", "after"]) = field(
+        default="deepnorm",
+        metadata={
+            "help": "layer norm before each sub-layer (pre-norm) or after it (post-norm); deepnorm is post-norm with "
+            "weighted residuals"
+        },
     )
-    residual_gain: Optional[float] = field(  # noqa: UP045 (fairseq knows this spelling only)
+    normalize_after: Optional[bool] = field(  # noqa: UP045 (fairseq knows this spelling only)
+        default=None,
+        metadata={"help": "the same as --layer-norm after; checkpoints of earlier versions have it"},
+    )
+    residual_gain: Optional[float] = field(  # noqa: UP045
         default=None,
         metadata={
-            "help": "factor on the initial weights of each sub-layer's last projection; by default 1/sqrt(2 * number "
-            "of layers); 1 is plain Xavier"
+            "help": "factor on the initial weights of each sub-layer's last projection; by default (8 * number of "
+            "layers)^(-1/4) with deepnorm, and 1/sqrt(2 * number of layers) otherwise; 1 is plain Xavier"
         },
     )
     alignment_layer: int = field(
@@ -94,10 +101,29 @@ class LWCTransformerConfig(FairseqDataclass):
         return self.layers // 2 if self.unshared_weights else self.layers
 
     @property
-    def initial_gain(self) -> float:
-        """The factor on the initial weights of each sub-layer's last projection, 1/√(2N) by default.
+    def norm_place(self) -> str:
+        """The value of --layer-norm, which earlier versions wrote as --normalize-after."""
+        if self.normalize_after is None:
+            return str(self.layer_norm)
+        return "after" if self.normalize_after else "before"
 
-        N is the number of layers that a token goes through. They add 2N sub-layer outputs to its embedding, and with
-        this factor the variance of their sum does not grow with N (Radford et al., 2019, for GPT-2).
+    @property
+    def residual_weight(self) -> float:
+        """α, the weight of a sub-layer's input in its output: with DeepNorm (2N)^¼, otherwise 1.
+
+        N is the number of layers that a token goes through. Source: DeepNorm of a decoder without an encoder (Wang et
+        al., *DeepNet: Scaling Transformers to 1,000 Layers*, 2022, Figure 2).
         """
-        return 1 / math.sqrt(2 * self.target_layers) if self.residual_gain is None else self.residual_gain
+        return (2 * self.target_layers) ** 0.25 if self.norm_place == "deepnorm" else 1.0
+
+    @property
+    def initial_gain(self) -> float:
+        """The factor on the initial weights of each sub-layer's last projection.
+
+        By default it is (8N)^-¼ with DeepNorm, as in its paper, and 1/√(2N) otherwise. With the latter, the variance of
+        the sum of the 2N sub-layer outputs does not grow with N (Radford et al., 2019, for GPT-2).
+        """
+        if self.residual_gain is not None:
+            return self.residual_gain
+        depth = self.target_layers
+        return (8 * depth) ** -0.25 if self.norm_place == "deepnorm" else (2 * depth) ** -0.5

@@ -63,11 +63,11 @@ class CoordinatedStack(nn.Module):
             with_positions=not cfg.no_position_embedding,
         )
         self.layers = self.make_layers(cfg)
-        self.norm = nn.Identity() if cfg.normalize_after else nn.LayerNorm(cfg.embed_dim)
+        self.norm = nn.LayerNorm(cfg.embed_dim) if cfg.norm_place == "before" else nn.Identity()
 
     def make_layers(self, cfg: LWCTransformerConfig) -> nn.ModuleList:
         sizes = cfg.embed_dim, cfg.ffn_embed_dim, cfg.attention_heads
-        settings = cfg.dropout, cfg.activation_dropout, cfg.normalize_after
+        settings = cfg.dropout, cfg.activation_dropout, cfg.norm_place != "before", cfg.residual_weight
         layers = nn.ModuleList(self.layer_type(*sizes, *settings) for _ in range(cfg.target_layers))
         for layer in layers:
             layer.scale_last_weights(cfg.initial_gain)

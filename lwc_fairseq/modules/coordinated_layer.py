@@ -12,8 +12,8 @@ class CoordinatedLayer(nn.Module):
 
     The two sub-layers f are first the attention (eq. 3) and then the feed-forward network (eq. 2):
 
-        pre-norm   x ← x + f(LN(x))
-        post-norm  x ← LN(x + f(x))
+        pre-norm            x ← x + f(LN(x))
+        post-norm, DeepNorm x ← LN(α x + f(x)), where α = 1 is post-norm
         FFN(x) = max(0, x W₁ + b₁) W₂ + b₂
 
     Args:
@@ -22,7 +22,8 @@ class CoordinatedLayer(nn.Module):
         heads: H.
         dropout: probability of dropping an entry of a sub-layer's output, before the sum.
         activation_dropout: probability of dropping an entry inside the feed-forward network, after the ReLU.
-        normalize_after: whether to use post-norm instead of pre-norm.
+        normalize_after: whether the layer norm follows the sum, as in post-norm and DeepNorm.
+        residual_weight: α; with pre-norm it must be 1.
     """
 
     def __init__(
@@ -33,9 +34,11 @@ class CoordinatedLayer(nn.Module):
         dropout: float,
         activation_dropout: float,
         normalize_after: bool,
+        residual_weight: float = 1.0,
     ):
         super().__init__()
         self.normalize_after = normalize_after
+        self.residual_weight = residual_weight
         self.attention = MixedAttention(embed_dim, heads)
         self.attention_norm = nn.LayerNorm(embed_dim)
         self.fc1 = nn.Linear(embed_dim, ffn_embed_dim)
@@ -66,10 +69,11 @@ class CoordinatedLayer(nn.Module):
         return self.add_feed_forward(self.add_attention(x, context))
 
     def add_attention(self, x: Tensor, context: Tensor) -> Tensor:
-        x = x + self.dropout(self.attention.combine(context))
+        x = torch.add(self.dropout(self.attention.combine(context)), x, alpha=self.residual_weight)
         return self.attention_norm(x) if self.normalize_after else x
 
     def add_feed_forward(self, x: Tensor) -> Tensor:
         y = x if self.normalize_after else self.ffn_norm(x)
-        x = x + self.dropout(self.fc2(self.activation_dropout(self.fc1(y).relu())))
+        y = self.fc2(self.activation_dropout(self.fc1(y).relu()))
+        x = torch.add(self.dropout(y), x, alpha=self.residual_weight)
         return self.ffn_norm(x) if self.normalize_after else x

@@ -97,7 +97,7 @@ def test_mixed_attention_is_that_of_the_reference(monkeypatch):
     for i, (n, m) in enumerate(lengths):
         source, target = src[i][src[i].ne(PAD)], prev[i][prev[i].ne(PAD)]
         rows.clear()
-        sizes = {"layers": 3, "heads": 2, "pre_norm": True}
+        sizes = {"layers": 3, "heads": 2, "pre_norm": False, "alpha": 6**0.25}
         reference_lwc.lwc_logits(weights, source.tolist(), target.tolist(), **sizes)
         for layer in range(3):
             end = (layer + 1) * (n + n + m)  # a layer attends for the source, then for source and target

@@ -103,7 +103,7 @@ lr_scheduler: {_name: fixed}
 dataset: {max_tokens: 400}
 optimization: {max_update: 2, lr: [0.001]}
 checkpoint: {save_dir: %(out)s, no_epoch_checkpoints: true}
-model: {_name: lwc_transformer_big, layers: 3, embed_dim: 32, ffn_embed_dim: 32, normalize_after: true}
+model: {_name: lwc_transformer_big, layers: 3, embed_dim: 32, ffn_embed_dim: 32, layer_norm: after}
 """
 
 
@@ -113,7 +113,7 @@ def test_yaml_reaches_the_model(tiny_data, tmp_path, pytestconfig):
     run("fairseq-hydra-train", "--config-dir", tmp_path, "--config-name", "tiny", cwd=tmp_path)
     saved = torch.load(tmp_path / "out" / "checkpoint_last.pt")["cfg"]["model"]
     # 16 heads come from the preset, the rest from the file
-    assert (saved["layers"], saved["attention_heads"], saved["normalize_after"]) == (3, 16, True)
+    assert (saved["layers"], saved["attention_heads"], saved["layer_norm"]) == (3, 16, "after")
     assert len(hypotheses(generate(tiny_data, tmp_path / "out" / "checkpoint_last.pt", *CONCAT))) == 20
 
 

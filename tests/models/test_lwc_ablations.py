@@ -19,12 +19,12 @@ LAYER = {  # shapes of a layer's weights with d = 16 and a feed-forward network 
 }
 
 
-@pytest.mark.parametrize("normalize_after", [False, True], ids=["pre-norm", "post-norm"])
+@pytest.mark.parametrize("norm", ["before", "after", "deepnorm"])
 @pytest.mark.parametrize("ablation", ABLATIONS)
-def test_names_and_shapes_in_checkpoints(ablation, normalize_after):
+def test_names_and_shapes_in_checkpoints(ablation, norm):
     """Those of the first release, whose checkpoints must load."""
     options = ABLATIONS[ablation]
-    model = make_lwc(layers=4, normalize_after=normalize_after, **options)
+    model = make_lwc(layers=4, layer_norm=norm, **options)
     expected = {"embedding.tokens.weight": (17, 16)}
     if "no_side_embedding" not in options:
         expected["embedding.sides.weight"] = (2, 16)
@@ -32,7 +32,7 @@ def test_names_and_shapes_in_checkpoints(ablation, normalize_after):
     for name, length in lists.items():
         for i in range(length):
             expected |= {f"{name}.{i}.{weight}": shape for weight, shape in LAYER.items()}
-    if not normalize_after:
+    if norm == "before":
         expected |= {"norm.weight": (16,), "norm.bias": (16,)}
     found = {name: tuple(value.shape) for name, value in model.state_dict().items()}
     assert found == {f"encoder.stack.{name}": shape for name, shape in expected.items()}

@@ -27,7 +27,12 @@ ABLATIONS = {  # options of the model, and of the reference
     "no-position": ({"no_position_embedding": True}, {"position_embedding": False}),
 }
 EVERY_ABLATION = pytest.mark.parametrize("ablation", ABLATIONS)
-NORMALIZE = pytest.mark.parametrize("normalize_after", [False, True], ids=["pre-norm", "post-norm"])
+NORMS = {
+    "before": {"pre_norm": True},
+    "after": {"pre_norm": False},
+    "deepnorm": {"pre_norm": False, "alpha": 4**0.25},  # of the two layers of `make_ablation`
+}
+EVERY_NORM = pytest.mark.parametrize("norm", NORMS)
 
 
 def rows_without_padding(src, prev):
@@ -52,20 +57,20 @@ def as_fields(packing):
 class TestAgainstTheReference:
     """The float64 reference of reference_lwc.py, written from the equations with loops."""
 
-    @NORMALIZE
+    @EVERY_NORM
     @EVERY_ABLATION
-    def test_logits(self, ablation, normalize_after):
-        model, options = make_ablation(ablation, normalize_after=normalize_after)
+    def test_logits(self, ablation, norm):
+        model, options = make_ablation(ablation, layer_norm=norm)
         src, prev = random_batch(LENGTHS)
         logits, _ = model(src, None, prev)
         for row, (source, target) in zip(logits, rows_without_padding(src, prev), strict=True):
-            expected = lwc_logits(weights(model), source, target, pre_norm=not normalize_after, **options)
+            expected = lwc_logits(weights(model), source, target, **NORMS[norm], **options)
             assert torch.allclose(row[: len(target)], expected, rtol=0, atol=1e-9)
 
-    @NORMALIZE
+    @EVERY_NORM
     @EVERY_ABLATION
-    def test_label_smoothed_loss_and_every_gradient(self, ablation, normalize_after):
-        model, options = make_ablation(ablation, normalize_after=normalize_after)
+    def test_label_smoothed_loss_and_every_gradient(self, ablation, norm):
+        model, options = make_ablation(ablation, layer_norm=norm)
         src, prev = random_batch(LENGTHS)
         target = torch.where(prev.ne(PAD), (prev + 3) % 13 + 4, PAD)
         # fairseq's own log-softmax is in single precision
@@ -76,7 +81,7 @@ class TestAgainstTheReference:
             (source, given, row[row.ne(PAD)].tolist())
             for (source, given), row in zip(rows_without_padding(src, prev), target, strict=True)
         ]
-        expected = lwc_loss(weights(model), triples, pre_norm=not normalize_after, label_smoothing=0.1, **options)
+        expected = lwc_loss(weights(model), triples, label_smoothing=0.1, **NORMS[norm], **options)
         assert loss.item() == pytest.approx(expected.item(), abs=1e-9)
         names, parameters = zip(*model.named_parameters(), strict=True)
         ours, theirs = torch.autograd.grad(loss, parameters), torch.autograd.grad(expected, parameters)
@@ -120,15 +125,15 @@ class TestDoors:
 
 
 class TestDecoding:
-    @NORMALIZE
+    @EVERY_NORM
     @EVERY_ABLATION
-    def test_step_by_step_with_reordering_equals_the_full_pass(self, ablation, normalize_after):
+    def test_step_by_step_with_reordering_equals_the_full_pass(self, ablation, norm):
         def check(logits, extra, full_extra, sources):
             assert extra["attn"][0].shape == (len(sources), 1, sources.size(1))
             assert not extra["attn"][0][:, 0][sources.eq(PAD)].any()
 
         src, _ = random_batch(LENGTHS)
-        model, _ = make_ablation(ablation, normalize_after=normalize_after)
+        model, _ = make_ablation(ablation, layer_norm=norm)
         steps_equal_the_full_pass(model, src, steps=9, check=check)
 
     def test_source_keys_are_not_copied_for_a_beam_nor_for_a_step(self):
@@ -184,7 +189,7 @@ class TestInvariants:
         assert torch.allclose(states, alone, rtol=0, atol=1e-12)
 
     def test_every_parameter_gets_a_gradient(self):
-        for options in ({"normalize_after": True}, *(options for options, _ in ABLATIONS.values())):
+        for options in (*({"layer_norm": norm} for norm in NORMS), *(options for options, _ in ABLATIONS.values())):
             model = make_lwc(layers=4, **options).train()
             src, prev = random_batch(LENGTHS)
             model(src, None, prev)[0].square().sum().backward()
@@ -252,7 +257,7 @@ class TestConfiguration:
         """Table 3: 19.07M with 14 layers and a joint vocabulary of 31,300."""
         model = self.build(31_300, **PRESETS["lwc_transformer_small"])
         count = sum(parameter.numel() for parameter in model.parameters())
-        assert count == 14 * 789_760 + 31_300 * 256 + 2 * 256 + 2 * 256  # layers, tokens, sides, final norm
+        assert count == 14 * 789_760 + 31_300 * 256 + 2 * 256  # layers, tokens, sides
         assert round(count / 1e6, 2) == 19.07
 
     @pytest.mark.parametrize("ablation", ABLATIONS)
@@ -261,18 +266,27 @@ class TestConfiguration:
         model = self.build(31_300, **PRESETS["lwc_transformer_small"], **ABLATIONS[ablation][0])
         assert round(sum(parameter.numel() for parameter in model.parameters()) / 1e6, 2) == 19.07
 
+    @pytest.mark.parametrize(("norm", "gain"), [("deepnorm", 1 / 32**0.25), ("before", 1 / 8**0.5)])
     @pytest.mark.parametrize("ablation", ABLATIONS)
-    def test_the_last_projections_begin_small(self, ablation):
-        """Divided by √(2N), with N layers on each side; everything else begins as with --residual-gain 1."""
-        options, _ = ABLATIONS[ablation]
-        sizes = {"layers": 8, "embed_dim": 16, "ffn_embed_dim": 24, "attention_heads": 2}
-        depth = 4 if "unshared_weights" in options else 8
+    def test_the_last_projections_begin_small(self, ablation, norm, gain):
+        """Of four layers on each side. Everything else begins as with --residual-gain 1."""
+        options = {**ABLATIONS[ablation][0], "layer_norm": norm}
+        layers = 8 if "unshared_weights" in options else 4
+        sizes = {"layers": layers, "embed_dim": 16, "ffn_embed_dim": 24, "attention_heads": 2}
         torch.manual_seed(1)
         plain = dict(self.build(100, **sizes, **options, residual_gain=1.0).named_parameters())
         torch.manual_seed(1)
         for name, begun in self.build(100, **sizes, **options).named_parameters():
             last = name.endswith(("attention.out.weight", "fc2.weight"))
-            torch.testing.assert_close(begun, plain[name] / (2 * depth) ** 0.5 if last else plain[name])
+            torch.testing.assert_close(begun, plain[name] * gain if last else plain[name])
+
+    @pytest.mark.parametrize(("normalize_after", "norm"), [(None, "deepnorm"), (True, "after"), (False, "before")])
+    def test_the_option_of_earlier_versions(self, normalize_after, norm):
+        old, new = (
+            make_lwc(layers=2, **settings) for settings in ({"normalize_after": normalize_after}, {"layer_norm": norm})
+        )
+        batch = random_batch(LENGTHS)
+        assert torch.equal(old(batch[0], None, batch[1])[0], new(batch[0], None, batch[1])[0])
 
     @pytest.mark.parametrize("layers", [10, 14, 18, 22])
     def test_depths_of_table_4(self, layers):

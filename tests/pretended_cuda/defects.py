@@ -93,7 +93,7 @@ def use(module: Callable[[], nn.Module]) -> dict:
 
 
 def train_lwc(change: Callable[[Tensor], Tensor]) -> dict:
-    """An update of a small LWC model, with `change` applied to the output of its last layer norm."""
+    """An update of a small LWC model, with `change` applied to the states after its last layer."""
     with tempfile.TemporaryDirectory() as folder:
         session = Session(make_data(Path(folder), 60, (2, 9), 4), MODELS["lwc"], 4)
     session.model.encoder.stack.norm.register_forward_hook(lambda module, given, out: change(out))

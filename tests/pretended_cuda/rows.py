@@ -22,7 +22,7 @@ MODELS: dict[str, tuple[str, ...]] = {
     "lwc --separate-attention": (*LWC, "--separate-attention"),
     "lwc --no-side-embedding": (*LWC, "--no-side-embedding"),
     "lwc --no-position-embedding": (*LWC, "--no-position-embedding"),
-    "lwc --normalize-after": (*LWC, "--normalize-after"),
+    "lwc --layer-norm before": (*LWC, "--layer-norm", "before"),
     "lwc --attention-dropout": (*LWC, "--attention-dropout", "0.1"),
     "lwc --checkpoint-activations": (*LWC, "--checkpoint-activations"),
     "lwc, heads of 12": (*LWC, "--embed-dim", "48"),
