@@ -5,11 +5,13 @@ from dataclasses import asdict
 from itertools import cycle
 from pathlib import Path
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..files import write_whole
 from ..markdown import table
 from .compare import Comparison
+from .fonts import fonts_for
 
 REMARKS = {"TER": ", lower is better"}
 """What follows the signature of a metric."""
@@ -86,13 +88,18 @@ def write(found: Comparison, out: Path) -> list[Path]:
 def make_groups_figure(groups: list[dict]) -> Figure:
     """Plot BLEU and mean length over groups of source length, with one line per system."""
     figure = Figure(figsize=(10, 4), layout="constrained")
-    x = [group_name(group) for group in groups]
     titles = {"bleu": "BLEU", "length": "words of the translation"}
-    for axes, (what, title) in zip(figure.subplots(1, 2), titles.items(), strict=True):
-        for marker, name in zip(cycle("os^Dv<>p*"), groups[0][what], strict=False):
-            y = [group[what][name] for group in groups]
-            axes.plot(x, y, "k--" if name == "reference" else f"-{marker}", label=name)
-        axes.set(xlabel="words of the source", ylabel=title)
-        axes.grid(alpha=0.3)
-        axes.legend(fontsize=8)
+    with fonts_for("".join(groups[0]["length"])):
+        for axes, (what, title) in zip(figure.subplots(1, 2), titles.items(), strict=True):
+            plot_groups(axes, groups, what)
+            axes.set(xlabel="words of the source", ylabel=title)
+            axes.grid(alpha=0.3)
+            axes.legend(fontsize=8)
     return figure
+
+
+def plot_groups(axes: Axes, groups: list[dict], what: str) -> None:
+    x = [group_name(group) for group in groups]
+    for marker, name in zip(cycle("os^Dv<>p*"), groups[0][what], strict=False):
+        y = [group[what][name] for group in groups]
+        axes.plot(x, y, "k--" if name == "reference" else f"-{marker}", label=name)

@@ -3,8 +3,11 @@
 import logging
 import unicodedata
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from matplotlib import rc_context
 from matplotlib.font_manager import FontEntry, FontPath, findSystemFonts, fontManager, get_font, weight_dict
 
 logger = logging.getLogger(__name__)
@@ -17,6 +20,13 @@ NOT_TEXT = ("Last Resort", "LastResort", ".LastResort", "Noto Color Emoji", "App
 
 CJK = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "IDEOGRAPHIC", "FULLWIDTH", "HALFWIDTH")
 """How Unicode's names of characters of Chinese, Japanese and Korean begin."""
+
+
+@contextmanager
+def fonts_for(text: str) -> Iterator[None]:
+    """Let matplotlib draw this text as it stands: with fonts that have its characters, and no formulas between `$`."""
+    with rc_context({"font.family": families(text), "text.parse_math": False}):
+        yield
 
 
 def families(text: str) -> list[str]:

@@ -20,7 +20,7 @@ from lwc_fairseq_compat import UserError
 
 from ..files import write_whole
 from .direction import embedded, is_right_to_left
-from .fonts import families
+from .fonts import fonts_for
 from .panels import Panel
 
 CELL = 0.17
@@ -91,8 +91,7 @@ def make_figure(made: list[Panel], sentences: list[str], tokens_across: int = 10
     grid = Grid(made, tokens_across)
     width, height = grid.size
     text = title(sentences, width)
-    used = families("".join([text, *made[0].rows, *made[0].columns]))
-    with rc_context({"font.family": used, "text.parse_math": False}):
+    with fonts_for("".join([text, *made[0].rows, *made[0].columns])):
         figure = Figure(figsize=(width, height + 0.2 * text.count("\n") + 0.4), layout="constrained")
         axes = figure.subplots(grid.down, grid.across, squeeze=False)
         for panel, place in zip(made, axes.flat, strict=False):

@@ -47,10 +47,12 @@ def score(translations: Translations, options: Score) -> dict:
 def significance(baseline: list[Translations], system: list[Translations], options: Score) -> float:
     """Return p of sacrebleu's paired bootstrap test on BLEU, the median over seeds.
 
+    If the system is better than the baseline with one seed and worse with another, p is 1.
+
     Args:
         baseline, system: the translations of each seed.
     """
-    values = []
+    values, differences = [], []
     for one, other in zip(baseline, system, strict=False):
         if one.hypotheses == other.hypotheses:
             values.append(1.0)  # sacrebleu returns 0.001, because no resampled difference exceeds 0
@@ -64,4 +66,6 @@ def significance(baseline: list[Translations], system: list[Translations], optio
         )
         _, scores = test()
         values.append(scores["BLEU"][1].p_value)
-    return median(values)
+        differences.append(scores["BLEU"][1].score - scores["BLEU"][0].score)
+    disagree = any(difference < 0 for difference in differences) and any(difference > 0 for difference in differences)
+    return 1.0 if disagree else median(values)

@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import os
 import signal
 import sys
 
@@ -62,7 +63,12 @@ def main() -> None:
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # it logs each step of a test
     try:
         args = parse()
-        sys.exit(args.call(args))
+        status = args.call(args)
+        sys.stdout.flush()
+        sys.exit(status)
+    except BrokenPipeError:  # the reader of a pipe, such as `head`, has ended
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
+        sys.exit(128 + signal.SIGPIPE)
     except UserError as error:
         sys.exit(f"lwc-fairseq: error: {error}")
     except KeyboardInterrupt as stop:

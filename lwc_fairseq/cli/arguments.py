@@ -10,13 +10,13 @@ def add_model(command) -> None:
     add_user_dir(command)
 
 
-def add_user_dir(command) -> None:
+def add_user_dir(command, more: str = "") -> None:
     command.add_argument(
         "--user-dir",
         action="append",
         default=[],
         metavar="DIR",
-        help="a package with your own models, a folder or an installed one; may be repeated",
+        help="a package with your own models, a folder or an installed one; may be repeated" + more,
     )
 
 

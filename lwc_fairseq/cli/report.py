@@ -6,7 +6,6 @@ from pathlib import Path
 from ..experiments.layout import TableFolder
 from ..experiments.report import write_report
 from ..files import make_folder
-from ..plugins import import_plugins
 from .arguments import add_first, add_user_dir
 
 
@@ -26,14 +25,13 @@ def add_report(commands) -> None:
     )
     report.add_argument("--gold", type=Path, metavar="FILE", help="gold alignments of the test set, for a table of AER")
     add_first(report)
-    add_user_dir(report)
+    add_user_dir(report, more=" (default: those of `table`)")
     report.set_defaults(call=report_command)
 
 
 def report_command(args: argparse.Namespace) -> int:
-    import_plugins(args.user_dir)
     out = args.out or TableFolder(args.folder).report
     make_folder(out.parent)
-    write_report(args.folder, out, args.gold, args.gold_first, args.data)
+    write_report(args.folder, out, args.gold, args.gold_first, args.data, args.user_dir)
     print(f"wrote {out}")
     return 0

@@ -60,20 +60,18 @@ def value_cell(result: Result) -> str:
 
 def notes(record: Record) -> list[str]:
     """Return in Markdown how the values were measured, with sacrebleu's signatures."""
-    seeds = "one seed" if record.seeds == 1 else f"mean ± standard deviation of {record.seeds} seeds"
+    several = record.seeds > 1
+    seeds = f"mean ± standard deviation of {record.seeds} seeds" if several else "one seed"
     lines = [f"{record.metric}: {how_measured(record)}; {seeds}."]
+    mean_of_seeds = "; mean over seeds." if several else "."
     if chrf := signature(record, "chrf_signature"):
-        lines.append(f"chrF2: sacrebleu, `{chrf}`" + ("; mean over seeds." if record.seeds > 1 else "."))
+        lines.append(f"chrF2: sacrebleu, `{chrf}`{mean_of_seeds}")
     if any("valid_loss" in run for result in record.rows for run in result.runs):
-        lines.append(
-            "Losses: of each row's criterion, after the epoch with the lowest validation loss"
-            + ("; mean over seeds." if record.seeds > 1 else ".")
-        )
+        lines.append(f"Losses: of each row's criterion, at the lowest validation loss{mean_of_seeds}")
     if any(result.p is not None for result in record.rows):
         against = record.baseline or "the baseline"
-        lines.append(
-            f"p: sacrebleu's paired bootstrap of BLEU against {against}, 1,000 samples, the median over seeds."
-        )
+        over_seeds = "; the median over seeds, or 1 if they disagree on which row is better." if several else "."
+        lines.append(f"p: sacrebleu's paired bootstrap of BLEU against {against}, 1,000 samples{over_seeds}")
     return lines
 
 

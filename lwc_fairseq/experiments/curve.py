@@ -1,26 +1,29 @@
 """The plot `table.png` of a table whose rows are points on a curve."""
 
-from pathlib import Path
+import textwrap
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..analysis.fonts import fonts_for
 from .results import Result
 from .table import Table
 
 
-def plot_curve(table: Table, results: list[Result], path: Path) -> None:
+def plot_curve(table: Table, results: list[Result]) -> Figure:
     """Plot measured and published values over x, with one line for each series."""
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.subplots()
     points = sorted((result for result in results if result.x is not None), key=lambda result: result.x)
-    for number, series in enumerate(dict.fromkeys(result.series for result in points)):
-        plot_series(axes, [result for result in points if result.series == series], f"C{number}")
-    axes.set(xlabel=table.curve, ylabel=table.metric.upper(), title=table.title)
-    axes.set_xticks(list(dict.fromkeys(result.x for result in points)))
-    axes.grid(alpha=0.3)
-    axes.legend()
-    figure.savefig(path, dpi=150)
+    series = list(dict.fromkeys(result.series for result in points))
+    with fonts_for(table.title + table.curve + "".join(name or "" for name in series)):
+        figure = Figure(figsize=(6, 4), layout="constrained")
+        axes = figure.subplots()
+        for number, name in enumerate(series):
+            plot_series(axes, [result for result in points if result.series == name], f"C{number}")
+        axes.set(xlabel=table.curve, ylabel=table.metric.upper(), title=textwrap.fill(table.title, 60))
+        axes.set_xticks(list(dict.fromkeys(result.x for result in points)))
+        axes.grid(alpha=0.3)
+        axes.legend()
+    return figure
 
 
 def plot_series(axes: Axes, line: list[Result], color: str) -> None:

@@ -1,17 +1,16 @@
 """A job: the fairseq commands for one row of a table with one seed."""
 
-import re
+import itertools
+import os
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from .layout import RunFolder
 from .table import Row
 
 Command = list[str]
-
-PLUGIN_FOLDER = re.compile(r"(?<= --user-dir )('[^']*'|\S+)")
-"""Matches the folder of this package in a command line."""
 
 
 class JobFailed(Exception):
@@ -54,21 +53,33 @@ class Job:
         """Return the reason why the files in the folder cannot be used, or None.
 
         A step that ran with other flags is a reason if it is finished. Training is a reason as soon as it has begun,
-        because it would continue from its last checkpoint.
+        because it would continue from its last checkpoint. Another reason is that a row whose model it uses was trained
+        again.
         """
+        remedy = f"remove {self.folder.path}, or give another --out"
         for step, command in self.steps().items():
             file = self.folder.command(step)
-            begun = step == "train" or self.folder.result(step).exists()
-            if begun and file.exists() and not is_same_command(file.read_text(encoding="utf-8"), command):
-                return f"{file} has other flags than this command: remove {self.folder.path}, or give another --out"
+            begun = file.exists() and (step == "train" or self.folder.result(step).exists())
+            if begun and not is_same_command(file.read_text(encoding="utf-8"), command):
+                return f"{file} has other flags than this command: {remedy}"
+            if begun and self.folder.needs.exists() and self.folder.needs.read_text() != self.needed_models():
+                rows = ", ".join(need.row for need in self.needs)
+                return f"{self.folder.path} was made with earlier models of the rows that it uses ({rows}): {remedy}"
         return None
+
+    def needed_models(self) -> str:
+        """Return what identifies the trained models that it uses: the times at which their trainings ended."""
+        files = [need.result("train") for need in self.needs]
+        return "".join(file.read_text() for file in files if file.exists())
 
     def shell_lines(self) -> Iterator[str]:
         """Yield the steps as shell commands, one per line, which leave the same files as the runner."""
         folder = self.folder
-        begin = f"mkdir -p {quote(folder.path)} && printf %s {{}} > {{}} && {{}}"
+        trained = " ".join(quote(need.result("train")) for need in self.needs)
+        needs = f"cat {trained} > {quote(folder.needs)} && " if trained else ""
+        begin = f"mkdir -p {quote(folder.path)} && {needs}printf %s {{}} > {{}} && {{}}"
         ends = {
-            "train": f" >> {quote(folder.log('train'))} 2>&1 && touch {quote(folder.result('train'))}",
+            "train": f" >> {quote(folder.log('train'))} 2>&1 && date +%s.%N > {quote(folder.result('train'))}",
             "average": "",
             "generate": f" > {quote(folder.making)} 2> {quote(folder.log('generate'))}"
             f" && mv {quote(folder.making)} {quote(folder.generated)}",
@@ -83,5 +94,15 @@ def quote(value: object) -> str:
 
 
 def is_same_command(line: str, command: Command) -> bool:
-    """Return whether a shell line is that command, even if this package has moved since the line was written."""
-    return PLUGIN_FOLDER.sub("", line, count=1) == PLUGIN_FOLDER.sub("", shlex.join(command), count=1)
+    """Return whether a shell line is that command, even if packages of --user-dir have moved since it was written."""
+    return without_folders(shlex.split(line)) == without_folders(command)
+
+
+def without_folders(command: Command) -> Command:
+    """Replace the packages of --user-dir by their names."""
+    pairs = itertools.pairwise(["", *command])
+    return [package_names(word) if flag == "--user-dir" else word for flag, word in pairs]
+
+
+def package_names(user_dir: str) -> str:
+    return os.pathsep.join(Path(one).name for one in user_dir.split(os.pathsep))

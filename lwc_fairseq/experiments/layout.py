@@ -4,7 +4,8 @@ OUT/table.md, table.json, table.png, learning_curves.png, report.html
 OUT/ROW/seed1/                a run: one row with one seed
     train.command …           the command of each step (train, average, generate), as a shell line
     train.log …               what the step printed
-    trained                   an empty file, which marks the training as finished
+    trained                   marks the training as finished, and contains the time
+    needs                     `trained` of the rows whose models this row uses
     averaged.pt               the mean of the last checkpoints, if the table averages
     generated.txt             the translations or alignments; generated.making until they are complete
     checkpoint_best.pt …      fairseq's checkpoints
@@ -68,6 +69,10 @@ class RunFolder:
 
     def result(self, step: str) -> Path:
         return self.path / RESULTS[step]
+
+    @property
+    def needs(self) -> Path:
+        return self.path / "needs"
 
     @property
     def generated(self) -> Path:

@@ -1,8 +1,11 @@
 """The plot `learning_curves.png`: the losses of a table's rows during training."""
 
+import itertools
+
 from matplotlib import colormaps
 from matplotlib.figure import Figure
 
+from ..analysis.fonts import fonts_for
 from .training_log import Losses
 
 
@@ -14,19 +17,18 @@ def make_learning_curves(losses: dict[str, Losses]) -> Figure:
     Args:
         losses: the losses by the row's label. Each row has at least one validation loss.
     """
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    axes = figure.subplots()
-    colors = colormaps["tab10" if len(losses) <= 10 else "tab20"].colors
-    for number, (label, row) in enumerate(losses.items()):
-        color = colors[number % len(colors)]
-        axes.plot(
-            row.valid.keys(), row.valid.values(), color=color, label=label, marker="." if len(row.valid) == 1 else ""
-        )
-        axes.plot(row.train.keys(), row.train.values(), "--", color=color, linewidth=0.8)
-    axes.set(xlabel="updates", ylabel="loss (validation; dashed: training)")
-    axes.set_ylim(limits(list(losses.values())))
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
+    with fonts_for("".join(losses)):
+        figure = Figure(figsize=(8, 5), layout="constrained")
+        axes = figure.subplots()
+        colors = colormaps["tab10" if len(losses) <= 10 else "tab20"].colors
+        for color, (label, row) in zip(itertools.cycle(colors), losses.items(), strict=False):
+            axes.plot(
+                row.valid.keys(), row.valid.values(), color=color, label=label, marker="." * (len(row.valid) == 1)
+            )
+            axes.plot(row.train.keys(), row.train.values(), "--", color=color, linewidth=0.8)
+        axes.set(xlabel="updates", ylabel="loss (validation; dashed: training)", ylim=limits(list(losses.values())))
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=8)
     return figure
 
 

@@ -24,8 +24,10 @@ def write_table(settings: Settings, results: list[Result], seeds: int, ran: bool
     write_record(record, folder.record)
     write_whole(folder.page, table_page(record))
     written = [folder.page, folder.record]
+    for picture in (folder.curve, folder.learning_curves):
+        picture.unlink(missing_ok=True)  # it may be of another table
     if table.curve and any(result.x is not None for result in results):
-        plot_curve(table, results, folder.curve)
+        plot_curve(table, results).savefig(folder.curve, dpi=150)
         written.append(folder.curve)
     losses = losses_of_rows(folder, results)
     if losses:

@@ -61,23 +61,26 @@ def make_record(settings: Settings, results: list[Result], seeds: int, ran: bool
         rows=results,
         user_dirs=settings.user_dirs,
         baseline=table.row(table.baseline).title if table.baseline else None,
-        row_flags={row.name: row_flags(settings, row) for row in table.rows if row.runs},
+        row_flags={row.name: row_flags(settings, row) for row in table.rows if row.runs or row.source},
     )
 
 
 def flags(settings: Settings) -> dict[str, str]:
-    """Return the flags that all rows share."""
+    """Return the flags that all rows share, and where models and weights come from."""
     return {
         "optimizer": settings.optimizer_flags,
         "train": settings.train_flags,
         "generate": "" if settings.table.metric == "aer" else settings.generate_flags,  # `align` does not take them
         "more of train": shlex.join(settings.train),
         "more of generate": shlex.join(settings.generate),
+        "checkpoint": f"mean of the last {settings.average} epochs" if settings.average else "",
+        "packages of models": " ".join(settings.user_dirs),
     }
 
 
 def row_flags(settings: Settings, row: Row) -> dict[str, str]:
-    """Return a row's label, its preset or path, and the flags that it adds to those of the table."""
+    """Return a row's label, its preset or path, the flags that it adds to those of the table, and where its published
+    value stands."""
     found = {"label": row.label or "", "arch": row.arch or "", "path": row.path or ""}
     if row.arch:
         found["own optimizer"] = (row.optimizer or "") if settings.profile.optimizer is None else ""
@@ -85,6 +88,7 @@ def row_flags(settings: Settings, row: Row) -> dict[str, str]:
         found["member"] = str(row.member or "")
     if settings.is_scored(row):
         found["generate"] = row.generate.strip()
+    found["published in"] = row.source or ""
     return {name: value for name, value in found.items() if value}
 
 

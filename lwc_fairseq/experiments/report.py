@@ -6,12 +6,14 @@ each row's first seed.
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
 from tqdm import tqdm
+
+from lwc_fairseq_compat import UserError
 
 from ..analysis.attention import force, load
 from ..analysis.compare import GROUPS, Sentences, largest_differences, length_groups
@@ -63,14 +65,28 @@ class FinishedTable:
 
 
 def read_table(folder: Path, data: str | None = None) -> FinishedTable:
-    """Read a table's folder. Raises UserError if it has no finished table."""
+    """Read a table's folder.
+
+    Raises:
+        UserError: it has no finished table.
+    """
     files = TableFolder(folder)
+    if not files.record.exists():
+        raise UserError(
+            f"{files.record}: no such file; `lwc-fairseq table` writes it at its end, and from what is finished with "
+            "--collect"
+        )
     record = read_record(files.record)
     return FinishedTable(files, record, data or record.measured_on)
 
 
 def write_report(
-    folder: Path, out: Path, gold: Path | None = None, gold_first: int = 0, data: str | None = None
+    folder: Path,
+    out: Path,
+    gold: Path | None = None,
+    gold_first: int = 0,
+    data: str | None = None,
+    user_dirs: Sequence[str] = (),
 ) -> None:
     """Write the report of a table.
 
@@ -79,12 +95,13 @@ def write_report(
         gold: the file with gold alignments of the test set.
         gold_first: the number of a sentence's first word in `gold`, 0 or 1.
         data: the folder with the binary data, if it is no longer where the table recorded it.
+        user_dirs: the packages with the user's own models, if they are no longer where the table recorded them.
 
     Raises:
         UserError: the folder has no table, or one of its files or `gold` cannot be read.
     """
     finished = read_table(folder, data)
-    import_plugins(finished.record.user_dirs)
+    import_plugins(user_dirs or finished.record.user_dirs)
     sections = [results, curve, learning, lengths, samples, differences, attention]
     if gold is not None:
         sections.insert(4, partial(alignments, gold=read_alignments(gold, gold_first), gold_file=gold))
@@ -107,6 +124,8 @@ def results(finished: FinishedTable) -> Iterator[str]:
     yield definitions({**facts, "measured on": record.measured_on})
     yield f"<pre>{html.escape(record.command)}</pre>"
     yield f"<details><summary>Flags</summary>{''.join(flags(record))}</details>"
+    if record.seeds > 1:
+        yield "<p>The following sections show the first run of each row, which has seed 1.</p>"
 
 
 def prose(text: str) -> str:
@@ -136,7 +155,7 @@ def learning(finished: FinishedTable) -> Iterator[str]:
     path = finished.folder.learning_curves
     if path.exists():
         yield "<h2>Learning curves</h2>"
-        yield "<p>Each row's first run. Losses of different criterions cannot be compared.</p>"
+        yield "<p>Losses of different criterions cannot be compared.</p>"
         yield image(path.read_bytes(), "the losses of the rows during training")
 
 

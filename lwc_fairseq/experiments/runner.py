@@ -4,6 +4,7 @@ import os
 import queue
 import shlex
 import sys
+import time
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TextIO
@@ -89,6 +90,8 @@ class Runner:
         slot = self.free.get()
         try:
             with bars.job(slot, job) as bar, locked(job.folder) as lock:
+                if job.needs:
+                    write_whole(job.folder.needs, job.needed_models())
                 place = Place(job, self.devices[slot], lock)
                 steps = {"train": self._train, "average": self._average, "generate": self._generate}
                 for step, command in job.steps().items():
@@ -102,7 +105,7 @@ class Runner:
             return
         if not has_ended(folder.log("train")):
             self._run_command(place, "train", command, progress=Progress(command, bar))
-        folder.result("train").touch()
+        write_whole(folder.result("train"), f"{time.time()}\n")
 
     def _average(self, place: Place, command: Command, bar: JobBar) -> None:
         if not place.job.folder.result("average").exists():

@@ -33,11 +33,13 @@ def load_table(path: Path, only: list[str] | None = None) -> Table:
     rows = content.pop("rows", None)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise UserError(f"{path}: rows: give a list of rows, each of keys and values")
+    if not rows:
+        raise UserError(f"{path}: rows: the list is empty")
     table = as_config(str(path), Table, content)
     if table.user_dir is not None:
         beside = path.parent / table.user_dir
         table.user_dir = str(beside.resolve()) if beside.exists() else table.user_dir
-        import_plugins([table.user_dir])  # it registers presets that rows may name
+        import_own_models(path, table.user_dir)
     table.rows = [as_config(f"{path}: row {row.get('name', i + 1)}", Row, row) for i, row in enumerate(rows)]
     check(path, table)
     if only:
@@ -52,6 +54,18 @@ def load_profile(path: Path | None) -> Profile:
         UserError: the file cannot be read, or has an unknown key or an invalid value.
     """
     return Profile() if path is None else as_config(str(path), Profile, read_yaml(path))
+
+
+def import_own_models(path: Path, user_dir: str) -> None:
+    """Import the package of a table file, which registers presets that rows may name.
+
+    Raises:
+        UserError: there is no such package.
+    """
+    try:
+        import_plugins([user_dir])
+    except UserError as error:
+        raise UserError(f"{path}: user_dir: {str(error).removeprefix('--user-dir ')}") from error
 
 
 def read_yaml(path: Path) -> dict:
@@ -85,7 +99,7 @@ def as_config(where: str, kind: type[Config], values: dict) -> Config:
     except MissingMandatoryValue as error:
         raise UserError(f"{where}: {error.full_key} is missing") from error
     except ConfigKeyError as error:
-        known = ", ".join(field.name for field in fields(kind))
+        known = ", ".join(field.name for field in fields(error.object_type))
         raise UserError(f"{where}: {error.full_key}: no such key; the keys are {known}") from error
     except OmegaConfBaseException as error:
         raise UserError(f"{where}: {error.full_key}: {str(error).splitlines()[0]}") from error
@@ -101,10 +115,20 @@ def check(path: Path, table: Table) -> None:
         raise UserError(f"{path}: average {table.average}: must not be negative")
     if table.metric not in ("bleu", "aer"):
         raise UserError(f"{path}: metric {table.metric}: choose bleu or aer")
-    if table.baseline is not None and table.baseline not in seen:
-        raise UserError(f"{path}: baseline {table.baseline}: no such row")
+    if table.baseline is not None:
+        check_baseline(path, table, seen)
     for flags in (table.optimizer, table.train, table.generate):
         split(path, "flags of the table", flags)
+
+
+def check_baseline(path: Path, table: Table, names: set[str]) -> None:
+    """Raises UserError if no row can be compared with the baseline."""
+    if table.baseline not in names:
+        raise UserError(f"{path}: baseline {table.baseline}: no such row")
+    if not table.row(table.baseline).runs:
+        raise UserError(f"{path}: baseline {table.baseline}: this row has no translations: it lacks arch and path")
+    if table.metric == "aer":
+        raise UserError(f"{path}: baseline {table.baseline}: significance is tested for BLEU only, not for metric: aer")
 
 
 def check_row(path: Path, table: Table, row: Row, seen: set[str]) -> None:
@@ -117,6 +141,10 @@ def check_row(path: Path, table: Table, row: Row, seen: set[str]) -> None:
         raise UserError(f"{path}: row {row.name!r}: names are of a-z, 0-9, _ and ., each used once")
     if row.arch is not None and row.path is not None:
         raise UserError(f"{path}: row {row.name}: give arch or path, not both")
+    if not row.runs and (row.train or row.generate or row.optimizer):
+        raise UserError(f"{path}: row {row.name}: it has flags, but no arch to train and no path to translate with")
+    if not row.runs and row.published is None:
+        raise UserError(f"{path}: row {row.name}: give arch or path or published")
     for flags in (row.train, row.generate, row.optimizer or ""):
         split(path, row.name, flags)
     if row.path is not None and len(split(path, row.name, row.path)) != 1:

@@ -133,8 +133,7 @@ class ABDModel(ReverseContextModel, BidirectionalModel):
 
     @classmethod
     def build_model(cls, cfg, task) -> "ABDModel":
-        cfg = ABDConfig.from_namespace(cfg)
-        cfg.check()
+        cfg = cls.read_config(cfg)
         model = cls(cfg, task.source_dictionary, task.target_dictionary)
         if cfg.share_all_embeddings:
             share_embeddings(model.encoder, [model.decoder, model.decoder.backward_decoder])

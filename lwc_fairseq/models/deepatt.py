@@ -79,8 +79,7 @@ class DeepAttModel(AttentionalModel):
 
     @classmethod
     def build_model(cls, cfg: DeepAttConfig, task) -> "DeepAttModel":
-        cfg = DeepAttConfig.from_namespace(cfg)
-        cfg.check()
+        cfg = cls.read_config(cfg)
         recurrent = DeepEncoder(cfg.embed_dim, cfg.hidden_dim, cfg.attention_layers, cls.one_way, cfg.plain_kernels)
         decoder = cls.decoder_class(
             task.target_dictionary,

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from fairseq.dataclass import FairseqDataclass
 from fairseq.distributed import ModuleProxyWrapper
 from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.models.transformer import TransformerModelBase
@@ -41,6 +42,17 @@ class TranslationModel(FairseqEncoderDecoderModel):
 
     reads_packing = False
     """Whether `forward` takes the argument `packing`, which the task `concat_translation` prepares."""
+
+    @classmethod
+    def read_config(cls, cfg) -> FairseqDataclass:
+        """Return the options of a model as the data class that the model was registered with.
+
+        Raises:
+            UserError: `check` of the data class finds an invalid setting.
+        """
+        config = getattr(cls, "__dataclass").from_namespace(cfg)  # fairseq's register_model sets it
+        config.check()
+        return config
 
     def attention(self, src_tokens: Tensor, prev_output_tokens: Tensor) -> DecoderAttention:
         """Return the attention weights for a given translation.

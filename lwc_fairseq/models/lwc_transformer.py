@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 import torch
+from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoder, FairseqIncrementalDecoder, register_model
 from fairseq.utils import get_incremental_state, set_incremental_state
 from torch import Tensor, nn
@@ -232,16 +233,20 @@ class LWCTransformerModel(TranslationModel):
 
     @classmethod
     def build_model(cls, cfg, task) -> "LWCTransformerModel":
-        cfg = LWCTransformerConfig.from_namespace(cfg)
-        cfg.check()
+        cfg = cls.read_config(cfg)
         source, target = task.source_dictionary, task.target_dictionary
         if source != target:
             raise UserError(
                 f"lwc_transformer has one vocabulary for both languages, but the dictionaries differ ({len(source)} "
                 f"and {len(target)} types): run fairseq-preprocess with --joined-dictionary"
             )
-        stack = STACKS[cfg.unshared_weights, cfg.separate_attention](cfg, len(source), source.pad())
+        stack = cls.build_stack(cfg, source)
         return cls(LWCEncoder(cfg, source, stack), LWCDecoder(cfg, target, stack))
+
+    @classmethod
+    def build_stack(cls, cfg: LWCTransformerConfig, dictionary: Dictionary) -> CoordinatedStack:
+        """Build the layers that encoder and decoder share."""
+        return STACKS[cfg.unshared_weights, cfg.separate_attention](cfg, len(dictionary), dictionary.pad())
 
     def forward(
         self,

@@ -155,8 +155,7 @@ class NSCModel(ReverseContextModel):
 
     @classmethod
     def build_model(cls, cfg, task) -> "NSCModel":
-        cfg = NSCConfig.from_namespace(cfg)
-        cfg.check()
+        cfg = cls.read_config(cfg)
         sizes = {"embed_dim": cfg.embed_dim, "hidden_dim": cfg.hidden_dim, "plain_kernels": cfg.plain_kernels}
         reverse_model = RNNSearchModel.build_model(RNNSearchConfig(dropout=0.0, **sizes), task).requires_grad_(False)
         decoder = cls.make_decoder(cfg, task.target_dictionary, reverse_model)

@@ -36,8 +36,7 @@ class RNNSearchModel(AttentionalModel):
 
     @classmethod
     def build_model(cls, cfg: RNNSearchConfig, task) -> "RNNSearchModel":
-        cfg = RNNSearchConfig.from_namespace(cfg)
-        cfg.check()
+        cfg = cls.read_config(cfg)
         source, target = task.source_dictionary, task.target_dictionary
         recurrent = BidirectionalEncoder(cfg.embed_dim, cfg.hidden_dim, cfg.plain_kernels)
         decoder = RecurrentDecoder(

@@ -34,3 +34,5 @@ def test_significance():
     assert significance([good], [good], Score()) == 1
     others = (Translations(worse(words), [REFERENCES]) for words in ("x here", "y here"))
     assert significance(*([other] for other in others), Score()) > 0.05
+    assert significance([bad, bad], [good, good], Score()) < 0.05
+    assert significance([bad, good], [good, bad], Score()) == 1  # better with one seed, worse with the other

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -187,6 +188,12 @@ def test_the_package_may_be_moved_between_two_runs(command, finished, tmp_path):
         file.write_text(re.sub(r"(?<=--user-dir )\S+", "'/where it was/lwc_fairseq'", line))
     run(*command, out)
     assert rows(out) == rows(finished)
+
+
+def test_a_reader_that_ends_early_is_no_error(command, tmp_path):
+    line = shlex.join([str(word) for word in (*command, tmp_path / "out", "--dry-run", "--seeds", "100")])
+    done = run("bash", "-c", f"{line} | head -c 10; exit ${{PIPESTATUS[0]}}", check=False)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
 
 
 def test_data_that_is_missing_is_refused_before_the_first_run(table, tmp_path):

@@ -35,8 +35,9 @@ def outputs(own_folder, tiny_data) -> dict[str, str]:
 
 
 def test_a_flag_of_ones_own(outputs, own_folder):
-    code = "from lwc_fairseq import load; import my_models; model = load('runs/ablated/checkpoint_best.pt').models[0]; "
-    done = run("python", "-c", code + "print(model.encoder.stack.embedding.scale)", cwd=own_folder)
+    loaded = re.search(r"`(lwc_fairseq\.load\(.*\))`", PAGE.read_text(encoding="utf-8"))[1]
+    code = f"import lwc_fairseq; print({loaded}.models[0].encoder.stack.embedding.scale)"
+    done = run("python", "-c", code, cwd=own_folder)
     assert done.stdout.splitlines()[-1] == "1.0"
     assert (own_folder / "attention.png").stat().st_size > 1000
 

@@ -92,6 +92,26 @@ def test_the_page_has_what_table_md_has(finished):
         assert text in page and text in markdown, text
 
 
+def test_with_several_seeds_it_says_that_the_first_one_is_shown(finished):
+    def page() -> str:
+        write_report(finished, finished / "report.html")
+        return (finished / "report.html").read_text()
+
+    assert "first run of each row" not in page()
+    record = json.loads((finished / "table.json").read_text())
+    (finished / "table.json").write_text(json.dumps({**record, "seeds": 2}))
+    assert "show the first run of each row, which has seed 1" in page()
+
+
+def test_a_package_that_was_moved_is_given_anew(finished, tmp_path):
+    record = json.loads((finished / "table.json").read_text())
+    (finished / "table.json").write_text(json.dumps({**record, "user_dirs": [str(tmp_path / "gone")]}))
+    assert "gone: there is no such folder" in refused("lwc-fairseq", "report", finished)
+    (tmp_path / "moved_models").mkdir()
+    (tmp_path / "moved_models" / "__init__.py").touch()
+    run("lwc-fairseq", "report", finished, "--user-dir", tmp_path / "moved_models")
+
+
 def test_the_record_of_an_earlier_version_can_be_read(finished):
     record = json.loads((finished / "table.json").read_text())
     del record["baseline"], record["row_flags"]
@@ -101,7 +121,7 @@ def test_the_record_of_an_earlier_version_can_be_read(finished):
 
 
 def test_a_folder_without_a_table_is_named(tmp_path):
-    with pytest.raises(ValueError, match=r"table\.json: No such file"):
+    with pytest.raises(ValueError, match=r"table\.json: no such file; `lwc-fairseq table` writes it"):
         read_table(tmp_path)
     (tmp_path / "table.json").write_text('{"title": 1\n')
     with pytest.raises(ValueError, match=r"table\.json, line \d: not JSON"):

@@ -7,6 +7,7 @@ import pytest
 
 from lwc_fairseq.analysis.score import Score, score
 from lwc_fairseq.analysis.translations import Translations
+from lwc_fairseq.experiments.curve import plot_curve
 from lwc_fairseq.experiments.output import write_table
 from lwc_fairseq.experiments.results import Result, collect
 from lwc_fairseq.experiments.settings import Settings
@@ -68,6 +69,32 @@ def test_a_table_of_two_seeds(tmp_path):
     assert "| failed | failed |" in page and "| Theirs | – |" in page
     assert "p, against Base" in page
     assert [row["published"] for row in json.loads(written[1].read_text())["rows"]] == [None, None, 35.07, 30.0]
+
+
+def test_pictures_of_another_table_are_removed(tmp_path):
+    for name in ("table.png", "learning_curves.png"):
+        (tmp_path / name).touch()
+    settings = Settings(Table(title="Mine", rows=[Row(name="ours", arch="rnnsearch")]), Profile(), "data", tmp_path)
+    write_table(settings, collect(settings, settings.jobs(1), {}), seeds=1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["table.json", "table.md"]
+
+
+def test_the_page_says_where_weights_models_and_published_values_come_from(tmp_path):
+    rows = [Row(name="ours", label="a | b", arch="rnnsearch"), Row(name="theirs", published=30.0, source="Table 9")]
+    settings = Settings(Table(title="Mine", average=4, user_dir="/my/models", rows=rows), Profile(), "data", tmp_path)
+    page = write_table(settings, collect(settings, settings.jobs(1), {}), seeds=1)[0].read_text()
+    assert "checkpoint: mean of the last 4 epochs\npackages of models: /my/models\n" in page
+    assert "theirs\n  published in: Table 9\n" in page and "| a \\| b |" in page
+
+
+def test_a_curve_with_any_text(tmp_path, caplog):
+    """A dollar sign begins no formula, and a long title has several lines."""
+    table = Table(title="Costs of $\\lamda and $5 " * 8, curve="Größe $", rows=[])
+    results = [Result("ours", "Ours", [], value=30.0, x=1.0, series="$a_$")]
+    figure = plot_curve(table, results)
+    figure.savefig(tmp_path / "table.png")
+    (axes,) = figure.axes
+    assert axes.get_title().count("\n") >= 2 and max(map(len, axes.get_title().splitlines())) <= 60
 
 
 def test_a_seed_that_fails_does_not_hide_the_others(tmp_path):

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import shlex
+import shutil
 import signal
 import threading
 import time
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lwc_fairseq.experiments.job import Job
+from lwc_fairseq.experiments.job import Job, is_same_command
 from lwc_fairseq.experiments.layout import TableFolder
 from lwc_fairseq.experiments.runner import Runner
 from lwc_fairseq.experiments.table import Row
@@ -123,6 +124,34 @@ def test_a_row_that_waits_for_another_keeps_no_device(tmp_path):
         make_job(tmp_path, "d", f"touch {here}/met"),
     ]
     assert Runner([None, None]).run(jobs) == {}
+
+
+def test_a_row_whose_needs_were_trained_again_is_refused(tmp_path):
+    jobs = [make_job(tmp_path, "a", "true"), make_job(tmp_path, "b", "true", needs=("a",))]
+    assert Runner([None]).run(jobs) == {} and Runner([None]).run(jobs) == {}
+    shutil.rmtree(jobs[0].folder.path)
+    failures = Runner([None]).run(jobs)
+    expected = f"{jobs[1].folder.path} was made with earlier models of the rows that it uses (a): remove"
+    assert list(failures) == [jobs[1].folder] and failures[jobs[1].folder].startswith(expected)
+    assert ran(jobs[1]) == ["train", "generate"] and jobs[1].refusal().startswith(expected)
+    shutil.rmtree(jobs[1].folder.path)
+    assert Runner([None]).run(jobs) == {}
+
+
+@pytest.mark.parametrize(
+    ("user_dirs", "same"),
+    [
+        ("/new/lwc_fairseq:/home/mine", True),
+        ("/new/lwc_fairseq:/moved/mine", True),
+        ("/old/lwc_fairseq:/home/other", False),
+        ("/old/lwc_fairseq", False),
+    ],
+)
+def test_packages_may_be_moved_but_not_exchanged(user_dirs, same):
+    command = ["fairseq-train", "data", "--user-dir", "/old/lwc_fairseq:/home/mine", "--lr", "1"]
+    now = ["fairseq-train", "data", "--user-dir", user_dirs, "--lr", "1"]
+    assert is_same_command(shlex.join(command), now) == same
+    assert not is_same_command(shlex.join(command), [*now[:-1], "2"])
 
 
 def test_a_folder_that_another_process_works_in_is_left_alone(tmp_path):

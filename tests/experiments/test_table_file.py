@@ -54,6 +54,13 @@ def table(tmp_path):
         (("title: A", "title: [A"), "not YAML"),
         (("name: ours, ", ""), "row 1: name is missing"),
         (("rows:", "rows: 3\nothers:"), "rows: give a list of rows"),
+        (("rows:", "rows: []\nothers:"), "rows: the list is empty"),
+        (("rows:", "baseline: theirs\nrows:"), "baseline theirs: this row has no translations"),
+        (("rows:", "baseline: ours\nmetric: aer\nrows:"), "baseline ours: significance is tested for BLEU only"),
+        (("published: 30.0", "label: Theirs"), "row theirs: give arch or path or published"),
+        (("published: 30.0", "train: --lr 1"), "row theirs: it has flags, but no arch to train"),
+        (("rows:", "score: {tokenise: zh}\nrows:"), "score.tokenise: no such key; the keys are tokenize, lowercase"),
+        (("rows:", "user_dir: nowhere/mine\nrows:"), "table.yaml: user_dir: nowhere/mine: there is no such folder"),
     ],
 )
 def test_a_wrong_file_is_refused_by_name(table, change, message):
