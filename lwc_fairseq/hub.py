@@ -6,6 +6,7 @@ from pathlib import Path
 
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 from fairseq.hub_utils import GeneratorHubInterface, from_pretrained
+from omegaconf import DictConfig
 
 from lwc_fairseq_compat import UserError
 
@@ -61,6 +62,7 @@ def load(
         settings["print_alignment"] = "hard"
     names = os.pathsep.join(str(path.resolve()) for path in paths)
     loaded = from_pretrained(str(paths[0].resolve().parent), names, str(folder.resolve()), **settings)
+    check_settings(settings, loaded["args"])
     model = GeneratorHubInterface(loaded["args"], loaded["task"], loaded["models"])
     preparation = None if bpe_codes or sentencepiece_model or tokenizer else read_preparation(folder)
     if preparation:
@@ -76,6 +78,14 @@ def load(
             "(docs/decoding.md), or leave detokenize out"
         )
     return model
+
+
+def check_settings(settings: dict[str, object], cfg: DictConfig) -> None:
+    """Raises UserError if a setting is no option in a model's configuration; fairseq ignores such settings."""
+    parts = [part for part in cfg.values() if isinstance(part, DictConfig)]
+    unknown = [name for name in settings if not any(name in part for part in parts)]
+    if unknown:
+        raise UserError(f"load: {', '.join(unknown)}: neither the task nor the model has an option of this name")
 
 
 def data_of_training(checkpoint: Path) -> Path:

@@ -18,8 +18,8 @@ from .hooks import Finder
 __all__ = ["UserError", "activate"]
 
 PATCH_FILES = (
-    *("stack", "errors", "options", "checkpoints", "loading", "data", "indexed"),
-    *("generation", "scoring", "plugins", "precision", "processes", "progress", "termination"),
+    *("stack", "errors", "options", "checkpoints", "loading", "resuming", "data", "indexed"),
+    *("generation", "scoring", "plugins", "precision", "processes", "progress", "termination", "hydra"),
 )
 """The order of the patches. If two patches wrap the same function, the later patch calls the earlier one."""
 

@@ -8,7 +8,6 @@ import contextlib
 import functools
 import os
 import shutil
-import sys
 import typing
 import zipfile
 
@@ -236,37 +235,3 @@ def name_misfit_checkpoint(load_state_dict):
             ) from error
 
     return load_fitting_state_dict
-
-
-@mends("fairseq.trainer", "Trainer.load_checkpoint")
-def keep_user_errors(load_checkpoint):
-    """Keep the message of a `UserError` when training restores a checkpoint.
-
-    Why: the trainer replaces every exception by its own. Needed: always.
-    """
-
-    @functools.wraps(load_checkpoint)
-    def load_checkpoint_or_say_why(self, filename, *args, **kwargs):
-        try:
-            return load_checkpoint(self, filename, *args, **kwargs)
-        except Exception as error:
-            if isinstance(error.__context__, UserError):
-                raise UserError(f"{filename}: {error.__context__}") from None
-            raise
-
-    return load_checkpoint_or_say_why
-
-
-@mends("fairseq.trainer", "Trainer.save_checkpoint")
-def save_no_crash_for_user_errors(save_checkpoint):
-    """Leave no ``crash.pt`` behind when training ends for a reason that the user can mend.
-
-    Why: ``Trainer.train_step`` saves one after any error. Needed: always.
-    """
-
-    @functools.wraps(save_checkpoint)
-    def save_checkpoint_unless_refused(self, filename, *args, **kwargs):
-        if os.path.basename(filename) != "crash.pt" or not isinstance(sys.exc_info()[1], UserError):
-            save_checkpoint(self, filename, *args, **kwargs)
-
-    return save_checkpoint_unless_refused

@@ -72,7 +72,10 @@ def name_missing_dictionary(add_from_file):
                 "for (-s, -t)"
             )
             if str(error.filename).endswith("/dict.txt"):
-                hint = f"It is part of the data of a language model; {TRANSLATION_MODELS}"
+                hint = (
+                    "It is part of the data of a language model. If the model is the one of --lm-path, copy the "
+                    f"target dictionary to this name; {TRANSLATION_MODELS}"
+                )
             raise UserError(f"dictionary not found: {error.filename}. {hint}") from error
 
     return add_from_named_file
@@ -253,3 +256,35 @@ def stop_reading_ahead_at_exit(module):
             for reader in readers:
                 with contextlib.suppress(queue.Empty):
                     reader._queue.get(timeout=0.01)
+
+
+@mends("fairseq.data.data_utils", "_find_extra_valid_paths")
+def find_names_of_validation_sets(find):
+    """Return the names of further validation sets, such as ``valid1``, without the languages of their files.
+
+    Why: fairseq compares them with ``--valid-subset valid,valid1`` and refuses sets that are named there. Needed:
+    always.
+    """
+
+    @functools.wraps(find)
+    def find_names(dataset_path):
+        return {name.partition(".")[0] for name in find(dataset_path)}
+
+    return find_names
+
+
+@mends("fairseq.data.data_utils", "raise_if_valid_subsets_unintentionally_ignored")
+def refuse_ignored_validation_sets(check):
+    """Say in one line that further validation sets would be ignored.
+
+    Why: fairseq fails with a traceback. Needed: always.
+    """
+
+    @functools.wraps(check)
+    def check_validation_sets(train_cfg):
+        try:
+            check(train_cfg)
+        except ValueError as error:
+            raise UserError(f"{error} Or name all sets, as in --valid-subset valid,valid1") from error
+
+    return check_validation_sets

@@ -23,12 +23,17 @@ def print_user_errors_in_one_line():
     excepthook = sys.excepthook
 
     def hook(kind, error, traceback):
-        if issubclass(kind, UserError) or is_check_of_command(error):
+        if is_for_user(error):
             print(f"{sys.argv[0].rpartition('/')[2]}: error: {error}", file=sys.stderr)
         else:
             excepthook(kind, error, traceback)
 
     sys.excepthook = hook
+
+
+def is_for_user(error):
+    """Whether the message of an error tells the user what to do."""
+    return isinstance(error, UserError) or is_check_of_command(error)
 
 
 def is_check_of_command(error):

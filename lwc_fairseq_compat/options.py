@@ -29,6 +29,7 @@ def check_options(parse_args_and_arch):
         check_kind_of_model(options)
         check_subwords(options)
         check_optimizer(options)
+        check_search(options)
         return parsed
 
     return parse_args_and_check
@@ -70,6 +71,40 @@ def check_optimizer(options):
     trains = "max_epoch" in options
     if trains and not options["optimizer"]:
         raise UserError("the training has no optimizer: add one, such as --optimizer adam, and its --lr")
+
+
+def check_search(options):
+    """Raises UserError if the beam or the input of a generation is impossible, or BLEU is to choose the best checkpoint
+    and is not computed."""
+    if options.get("beam", 1) < 1:
+        raise UserError(f"--beam {options['beam']}: must be at least 1")
+    file = options.get("input", "-")
+    if file != "-" and "://" not in file and not os.path.isfile(file):
+        raise UserError(f"--input {file}: no such file")
+    if options.get("best_checkpoint_metric") == "bleu" and options.get("eval_bleu") is False:
+        raise UserError("--best-checkpoint-metric bleu: add --eval-bleu, which computes it")
+
+
+@mends(
+    "fairseq.criterions.label_smoothed_cross_entropy_with_alignment",
+    "LabelSmoothedCrossEntropyCriterionWithAlignment.compute_alignment_loss",
+)
+def name_model_without_attention(compute_alignment_loss):
+    """Say that a model gives no attention in training.
+
+    Why: fairseq fails with a traceback. Needed: always.
+    """
+
+    @functools.wraps(compute_alignment_loss)
+    def compute_loss_of_attention(self, sample, net_output):
+        if net_output[1]["attn"] is None or net_output[1]["attn"][0] is None:
+            raise UserError(
+                "--criterion label_smoothed_cross_entropy_with_alignment: this model computes no attention weights in "
+                "training; choose another criterion, or a model that does, such as transformer_align or deepatt"
+            )
+        return compute_alignment_loss(self, sample, net_output)
+
+    return compute_loss_of_attention
 
 
 @mends("fairseq.options", "get_validation_parser")

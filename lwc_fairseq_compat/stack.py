@@ -3,8 +3,10 @@
 import dataclasses
 import functools
 import logging
+import types
 import warnings
 
+import numpy
 from torch import nn
 
 from .hooks import before_fairseq, mends
@@ -54,6 +56,33 @@ def silence_deprecations():
     warnings.filterwarnings("ignore", category=UserWarning, message="'pin_memory' argument is set as true but no acc")
     warnings.filterwarnings("ignore", category=UserWarning, message="Support for mismatched key_padding_mask")
     warnings.filterwarnings("ignore", category=FutureWarning, module="fairseq")
+
+
+class NumpyOfFairseq(types.ModuleType):
+    """numpy with the names and the argument that fairseq 0.12.2 uses and numpy 2 no longer has."""
+
+    int, float = int, float
+    compat = types.SimpleNamespace(long=int)
+
+    def __getattr__(self, name):
+        return getattr(numpy, name)
+
+    @staticmethod
+    def percentile(*args, interpolation="linear", **kwargs):
+        return numpy.percentile(*args, **{"method": interpolation, **kwargs})
+
+
+def restore_numpy_names(module):
+    """Give a module of fairseq names that numpy has removed.
+
+    Why: ``--num-batch-buckets``, ``--sample-break-mode eos`` of language models, ``--mask-length`` of speech models and
+    dynamic CRF models fail with an ``AttributeError`` or a ``TypeError``. Needed: from numpy 2.
+    """
+    module.np = NumpyOfFairseq("numpy")
+
+
+for name in ("data.data_utils", "data.token_block_dataset", "data.language_pair_dataset", "modules.dynamic_crf_layer"):
+    mends(f"fairseq.{name}")(restore_numpy_names)
 
 
 @mends("fairseq.modules.transformer_layer", "TransformerEncoderLayerBase.__init__")

@@ -58,6 +58,11 @@ def test_bad_input(tiny_checkpoint, tiny_data, tmp_path):
         load(tiny_checkpoint, tmp_path / "none")
 
 
+def test_a_setting_that_does_not_exist(tiny_checkpoint, tiny_data):
+    with pytest.raises(ValueError, match="load: dropoutt: neither the task nor the model has an option of this name"):
+        load(tiny_checkpoint, tiny_data, dropoutt=3)
+
+
 def test_an_ensemble_of_files_in_two_folders(tiny_checkpoint, tiny_data, printed, tmp_path):
     copy = tmp_path / "copy.pt"
     copy.write_bytes(tiny_checkpoint.read_bytes())

@@ -105,6 +105,17 @@ class ConcatTranslationTask(TranslationTask):
         super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
         self.datasets[split] = self._concat(self.datasets[split])
 
+    def check_checkpoint(self, trained) -> None:
+        """Refuse to resume a training with targets in the other order.
+
+        Args:
+            trained: the task's configuration in the checkpoint.
+
+        Raises:
+            UserError: --reverse-target differs from the checkpoint's.
+        """
+        self._check_order([is_reversed(trained)])
+
     def _check_order(self, trained_reversed: list[bool]) -> None:
         """Raises UserError if a model was trained with targets in the other order."""
         if (not self.cfg.reverse_target) in trained_reversed:

@@ -77,6 +77,20 @@ class TestCheckpoints:
         both = ("--agreement-path", right_to_left["lwc"])
         assert hypotheses(run(*translate, *both, stdin=TEXT).stdout)
 
+    def test_resumed_in_the_other_direction(self, tiny_data, tiny_checkpoint, right_to_left, tmp_path):
+        shutil.copytree(right_to_left["lwc"].parent, tmp_path / "r2l")
+        shutil.copytree(tiny_checkpoint.parent, tmp_path / "l2r")
+        longer = (*TINY_LWC[2:], "--max-update", "14")
+        r2l = (*training(tiny_data, tmp_path / "r2l"), *longer)
+        checkpoint = tmp_path / "r2l" / "checkpoint_last.pt"
+        expected = f"{checkpoint}: the checkpoint was trained with --reverse-target: add --reverse-target"
+        assert refused(*r2l, *TASK) == f"fairseq-train: error: {expected}"
+        translation = ("--user-dir", "lwc_fairseq", "--task", "translation", "--reset-dataloader")
+        assert refused(*r2l, *translation).endswith("give --task concat_translation --reverse-target")
+        message = refused(*training(tiny_data, tmp_path / "l2r"), *longer, *TASK, "--reverse-target")
+        assert "was trained without --reverse-target: leave out --reverse-target" in message
+        run(*training(tiny_data, tmp_path / "new"), *longer, *TASK, "--finetune-from-model", checkpoint)
+
     def test_that_are_folders(self, tiny_data, tmp_path):
         message = refused("fairseq-generate", tiny_data, *TASK, "--path", tmp_path, "--cpu")
         assert message.endswith(
@@ -111,6 +125,75 @@ def test_user_dir_that_is_missing(tiny_data):
     assert "--user-dir no/such/plugin: there is no such folder, and no package of this name" in message
 
 
+class TestHydra:
+    """What fairseq-train says in one line, fairseq-hydra-train says in one line, too."""
+
+    @pytest.mark.parametrize(
+        ("name", "data", "message"),
+        [
+            ("deepat", (), "--config-name deepat: no such configuration in --config-dir"),
+            ("deepatt", (), "task.data is missing: add task.data=FOLDER, with the full path"),
+            ("deepatt", ("task.data=here",), "where hydra runs this: give the full path"),
+            ("deepatt", ("task.data=/none",), "data folder /none: No such file or directory"),
+        ],
+    )
+    def test_one_line(self, tmp_path, name, data, message):
+        given = ("--config-dir", ROOT / "examples" / "configs", "--config-name", name, *data)
+        assert message in refused("fairseq-hydra-train", *given, cwd=tmp_path)
+
+
+class TestNumpy2:
+    """Options for which fairseq uses names that numpy has removed."""
+
+    def test_buckets(self, tiny_data, tmp_path):
+        run(*training(tiny_data, tmp_path, *STOCK, "--task", "translation", "--num-batch-buckets", "2"))
+
+    def test_language_models(self, tiny_text, tmp_path):
+        prefixes = (f"--trainpref={tiny_text / 'train.en'}", f"--validpref={tiny_text / 'valid.en'}")
+        run("fairseq-preprocess", "--only-source", *prefixes, "--destdir", tmp_path / "data")
+        model = ("--arch", "transformer_lm", "--decoder-layers", "1", "--decoder-embed-dim", "8")
+        flags = (*model, "--decoder-attention-heads", "1", "--tokens-per-sample", "50", "--criterion", "cross_entropy")
+        task = ("--task", "language_modeling", "--sample-break-mode", "eos")
+        run(*training(tmp_path / "data", tmp_path / "out", *flags, *task))
+
+
+class TestValidationSets:
+    @pytest.fixture
+    def two_sets(self, tiny_data, tmp_path):
+        data = shutil.copytree(tiny_data, tmp_path / "data")
+        for path in list(data.glob("valid.*")):
+            shutil.copy(path, data / path.name.replace("valid", "valid1"))
+        return data
+
+    def test_that_are_named_are_used(self, two_sets, tmp_path):
+        done = run(*training(two_sets, tmp_path, *STOCK, "--valid-subset", "valid,valid1"))
+        assert "| valid1 |" in done.stdout + done.stderr
+
+    def test_that_are_not_named(self, two_sets, tmp_path):
+        message = refused(*training(two_sets, tmp_path, *STOCK))
+        assert "Valid paths ['valid1'] will be ignored" in message and "--valid-subset valid,valid1" in message
+
+
+def test_alignments_for_a_model_without_attention_in_training(tiny_text, tmp_path):
+    text = shutil.copytree(tiny_text, tmp_path / "text")
+    for split in ("train", "valid", "test"):
+        lines = (text / f"{split}.de").read_text().splitlines()
+        (text / f"{split}.align").write_text("0-0\n" * len(lines))
+    data = binarize(text, tmp_path / "data", "--joined-dictionary", "--align-suffix", "align")
+    criterion = ("--criterion", "label_smoothed_cross_entropy_with_alignment", "--load-alignments")
+    for family, flags in FAMILIES.items():
+        command = (*training(data, tmp_path / family, *TASK, *flags), *criterion)
+        if family == "lwc":
+            assert "this model computes no attention weights in training" in refused(*command)
+        else:
+            run(*command)
+
+
+def test_best_checkpoint_by_bleu_that_is_not_computed(tiny_data, tmp_path):
+    message = refused(*training(tiny_data, tmp_path, *STOCK, "--best-checkpoint-metric", "bleu"))
+    assert message.endswith("--best-checkpoint-metric bleu: add --eval-bleu, which computes it")
+
+
 class TestChecksOfFairseq:
     """The commands of fairseq check some options themselves; their messages are printed without a traceback."""
 
@@ -133,6 +216,11 @@ class TestChecksOfFairseq:
 
 
 class TestSearch:
+    def test_an_impossible_beam_and_a_missing_input(self, tiny_data, tiny_checkpoint):
+        given = ("fairseq-interactive", tiny_data, "--path", tiny_checkpoint, *TASK, "--cpu")
+        assert refused(*given, "--beam", "0", stdin=TEXT).endswith("--beam 0: must be at least 1")
+        assert refused(*given, "--input", "none.txt").endswith("--input none.txt: no such file")
+
     @pytest.mark.parametrize("flag", ["--print-step", "--retain-iter-history"])
     @pytest.mark.parametrize("task", ["translation", "concat_translation"])
     def test_history_of_refinement(self, tiny_data, tiny_checkpoint, flag, task):

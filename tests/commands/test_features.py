@@ -80,6 +80,11 @@ class TestTraining:
         train(tiny_data, tmp_path / "reset", family, "--restore-file", checkpoints[family], *resets, *still)
         assert same(saved(tmp_path / "reset")["model"], expected) and updates(tmp_path / "reset") == 1
 
+        averages = ("--store-ema", "--ema-fp32", "--finetune-from-model", checkpoints[family], *still)
+        train(tiny_data, tmp_path / "averaged", family, *averages)
+        averaged = saved(tmp_path / "averaged")["extra_state"]["ema_fp32_params"]
+        assert all(torch.allclose(averaged[name], expected[name].float()) for name in averaged)
+
         goes_on = ("--restore-file", checkpoints[family], "--lr", "0", "--max-update", "21")
         train(tiny_data, tmp_path / "on", family, *goes_on)
         assert same(saved(tmp_path / "on")["model"], expected) and updates(tmp_path / "on") == 21

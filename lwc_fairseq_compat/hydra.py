@@ -1,0 +1,69 @@
+"""``fairseq-hydra-train``: patches that end it with one line where ``fairseq-train`` does."""
+
+import functools
+import os
+import sys
+from pathlib import Path
+
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import OmegaConf
+
+from .errors import UserError, is_for_user
+from .hooks import mends
+
+
+@mends("fairseq.distributed.utils", "call_main")
+def print_user_errors_under_hydra(call_main):
+    """End a training under hydra with one line instead of a traceback when the user can fix the cause.
+
+    Why: hydra catches the exceptions of the function that it runs, and prints a traceback. It runs the training in a
+    new folder, where a relative path of data leads nowhere. Needed: always.
+    """
+
+    @functools.wraps(call_main)
+    def call_main_or_say_why(cfg, main, **kwargs):
+        if not HydraConfig.initialized():
+            return call_main(cfg, main, **kwargs)
+        try:
+            check_data(cfg)
+            return call_main(cfg, main, **kwargs)
+        except Exception as error:
+            if is_for_user(error):
+                sys.exit(f"fairseq-hydra-train: error: {error}")
+            raise
+
+    return call_main_or_say_why
+
+
+def check_data(cfg):
+    """Raises UserError if the data folder is not given, or is a relative path that hydra's folder does not contain."""
+    data = OmegaConf.select(cfg, "task.data", throw_on_missing=False)
+    if not data:
+        raise UserError("task.data is missing: add task.data=FOLDER, with the full path")
+    first = data.split(os.pathsep)[0]
+    if not os.path.isabs(first) and not os.path.exists(first):
+        raise UserError(f"task.data={data}: no such folder in {os.getcwd()}, where hydra runs this: give the full path")
+
+
+@mends("fairseq.dataclass.initialize", "hydra_init")
+def name_missing_configuration(hydra_init):
+    """Say that there is no configuration of the name in ``--config-name``, and which there are.
+
+    Why: fairseq registers its defaults under this name, so that hydra starts with them. Needed: always.
+    """
+
+    @functools.wraps(hydra_init)
+    def init_with_known_configuration(*name):
+        from hydra._internal.utils import get_args
+
+        given = get_args() if name else None  # every import of fairseq calls it without a name
+        if given and given.config_dir and given.config_name:
+            found = sorted(path.stem for path in Path(given.config_dir).glob("*.yaml"))
+            if given.config_name.removesuffix(".yaml") not in found:
+                sys.exit(
+                    f"fairseq-hydra-train: error: --config-name {given.config_name}: no such configuration in "
+                    f"--config-dir {given.config_dir}; it has {', '.join(found) or 'none'}"
+                )
+        hydra_init(*name)
+
+    return init_with_known_configuration
