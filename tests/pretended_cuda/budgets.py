@@ -20,12 +20,15 @@ class Budget:
 
 
 UPDATES = {
-    "lwc": Budget(kernels=898, waits=0),
+    "lwc": Budget(kernels=923, waits=0),
     "deepatt": Budget(kernels=10160, waits=0),
     "rnnsearch": Budget(kernels=2014, waits=0),
     "abd": Budget(kernels=5624, waits=6),
 }
-"""Of one update of the sizes in `large_rows.py`, in fp16."""
+"""Of one update of the sizes in `large_rows.py`, in fp16.
+
+LWC's residual weight α costs one kernel backward in each of its 28 sums.
+"""
 
 STEPS = {
     "lwc": Budget(kernels=325.2, waits=1.27),

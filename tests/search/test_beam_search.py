@@ -101,6 +101,6 @@ def test_largest(types):
 
 def test_scores_that_are_not_numbers_are_refused():
     model = make_lwc(types=40)
-    model.encoder.stack.norm.weight.data[0] = torch.nan
+    model.encoder.stack.layers[-1].ffn_norm.weight.data[0] = torch.nan
     with pytest.raises(ValueError, match=r"the model's scores are not numbers \(NaN\): take an earlier checkpoint"):
         search(QuickSequenceGenerator, model, random_batch(LENGTHS, types=40)[0])
