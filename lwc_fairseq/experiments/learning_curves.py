@@ -18,7 +18,7 @@ def make_learning_curves(losses: dict[str, Losses]) -> Figure:
         losses: the losses by the row's label. Each row has at least one validation loss.
     """
     with fonts_for("".join(losses)):
-        figure = Figure(figsize=(8, 5), layout="constrained")
+        figure = Figure(figsize=(8, 4), layout="constrained")
         axes = figure.subplots()
         colors = colormaps["tab10" if len(losses) <= 10 else "tab20"].colors
         for color, (label, row) in zip(itertools.cycle(colors), losses.items(), strict=False):
