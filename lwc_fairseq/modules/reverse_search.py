@@ -91,6 +91,7 @@ def search_with_beam(model: FairseqEncoderDecoderModel, src_tokens: Tensor, limi
         rows = limits.eq(limit).nonzero().squeeze(1)
         lengths = {"min_len": min(1, limit - 1), "max_len_a": 0, "max_len_b": limit - 1}  # the end is not counted
         generator = SequenceGenerator([model], dictionary, beam_size=beam, normalize_scores=False, **lengths)
+        generator.vocab_size = model.decoder.output.out_features  # fairseq-generate adds words to the dictionary
         source = {"src_tokens": src_tokens[rows], "src_lengths": None}
         hypotheses = generator.generate([model], {"net_input": source})
         best |= {row: beams[0]["tokens"] for row, beams in zip(rows.tolist(), hypotheses, strict=True)}

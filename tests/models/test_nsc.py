@@ -76,6 +76,15 @@ def test_the_search_does_not_depend_on_the_neighbours():
         assert without_padding(together[i]) == without_padding(alone)
 
 
+def test_words_added_to_the_dictionary_change_nothing():
+    """fairseq-generate adds the words of references to the dictionary, after each batch."""
+    model = make_nsc(reverse_beam=3)
+    src, _ = random_batch(LENGTHS, types=15)
+    before = model.reverse_translations(src)
+    model.encoder.reverse_model.decoder.dictionary.add_symbol("neuer")
+    assert torch.equal(model.reverse_translations(src), before)
+
+
 @EACH_MODEL
 def test_the_first_model_stays_as_it_is(kind):
     model = make_nsc(kind).train()
