@@ -121,6 +121,8 @@ def name_missing_split(load):
                 reason = f"its {split} is raw text: add --dataset-impl raw"
             else:
                 reason = f"no {split} in it, only {', '.join(sorted(binary | raw)) or 'none'}"
+                if split in ("train", "valid", "test"):
+                    reason += f": fairseq-preprocess writes it from --{split}pref"
             raise UserError(f"data folder {data_path}: {reason}") from error
 
     return load_named_dataset

@@ -43,6 +43,41 @@ def test_missing_data(tiny_data, tmp_path, task):
     for flag in ("--train-subset", "--valid-subset"):
         message = refused(*train(tiny_data, tmp_path / "out", "--task", task, flag, "tset"))
         assert message.endswith(f"error: data folder {tiny_data}: no tset in it, only test, train, valid")
+    for file in shutil.copytree(tiny_data, tmp_path / "bin").glob("valid.*"):
+        file.unlink()
+    message = refused(*train(tmp_path / "bin", tmp_path / "out", "--task", task))
+    assert message.endswith(": no valid in it, only test, train: fairseq-preprocess writes it from --validpref")
+
+
+@pytest.mark.parametrize("bad", ["missing", "empty", "shorter"])
+def test_text_that_is_not_parallel(tiny_text, tmp_path, bad):
+    for split in ("train", "valid"):
+        for language in ("de", "en"):
+            shutil.copy(tiny_text / f"{split}.{language}", tmp_path)
+    path = tmp_path / "valid.en"
+    lines = path.read_text().splitlines(keepends=True)
+    if bad == "missing":
+        path.unlink()
+    else:
+        path.write_text("" if bad == "empty" else "".join(lines[1:]).rstrip("\n"))
+    prefixes = [f"--{split}pref={tmp_path / split}" for split in ("train", "valid")]
+    message = refused("fairseq-preprocess", "-s", "de", "-t", "en", *prefixes, "--destdir", tmp_path / "bin")
+    expected = {
+        "missing": f"--validpref: no such file: {path}",
+        "empty": f"--validpref: {path} is empty",
+        "shorter": f"--validpref: {tmp_path / 'valid.de'} has {len(lines)} and {path} has {len(lines) - 1} lines: each",
+    }[bad]
+    assert message.startswith(f"fairseq-preprocess: error: {expected}")
+    assert not (tmp_path / "bin").exists()
+
+
+def test_a_dictionary_in_the_way(tiny_text, tiny_data, tmp_path):
+    shutil.copytree(tiny_data, tmp_path / "bin")
+    command = ("fairseq-preprocess", "-s", "de", "-t", "en", f"--trainpref={tiny_text / 'train'}")
+    message = refused(*command, "--destdir", tmp_path / "bin")
+    assert f"error: {tmp_path / 'bin' / 'dict.de.txt'} exists: remove the folder or give another --destdir" in message
+    known = ("--srcdict", tiny_data / "dict.de.txt", "--tgtdict", tiny_data / "dict.en.txt")
+    run(*command, *known, "--destdir", tmp_path / "bin")
 
 
 def test_half_precision_on_a_cpu(tiny_data, tmp_path):
