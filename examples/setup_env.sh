@@ -47,10 +47,12 @@ check_machine() {
     missing "no C++ compiler, which fairseq is compiled with" "install one, for example: apt install g++"
 }
 
-# Runs pip; its output goes to the log, the names of the packages that it fetches also to the screen.
+# Runs pip; its output goes to the log. The screen shows the names of the packages that it fetches, and its longest steps.
+shown='s/^Collecting \([^ ]*\).*/    \1/p
+  s/^Building wheels for collected packages: /    building /p
+  s/^Installing collected packages: .*/    installing all of them, up to a minute/p'
 pip_install() {
-  if ! .venv/bin/python -m pip install "$@" 2>&1 | tee -a "$log" |
-    sed -un 's/^Collecting \([^ ]*\).*/    \1/p; s/^Building wheels for collected packages: /    building /p'; then
+  if ! .venv/bin/python -m pip install "$@" 2>&1 | tee -a "$log" | sed -un "$shown"; then
     tail -n 20 "$log" >&2
     missing "pip failed; its last lines are above, the rest is in $log" "mend the cause and run this again"
   fi

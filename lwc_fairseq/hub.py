@@ -52,9 +52,10 @@ def load(
         UserError: a file does not exist.
     """
     paths = [Path(one) for one in ([checkpoint] if isinstance(checkpoint, Source) else checkpoint)]
-    for path in [*paths, *(Path(one) for one in (data, bpe_codes, sentencepiece_model) if one)]:
-        if not path.exists():
-            raise UserError(f"{path}: no such file or folder")
+    files = {"data": data, "bpe_codes": bpe_codes, "sentencepiece_model": sentencepiece_model}
+    for name, path in [*(("checkpoint", path) for path in paths), *files.items()]:
+        if path and not Path(path).exists():
+            raise UserError(f"{name} {path}: no such file or folder")
     folder = Path(data) if data else data_of_training(paths[0])
     if tokenizer:
         settings["tokenizer"] = tokenizer
@@ -96,5 +97,7 @@ def data_of_training(checkpoint: Path) -> Path:
     """
     data = load_checkpoint_to_cpu(str(checkpoint))["cfg"]["task"]["data"].split(os.pathsep)[0]
     if not Path(data).is_dir():
-        raise UserError(f"{checkpoint}: trained on {data}, which does not exist here: name the folder of its data")
+        raise UserError(
+            f"{checkpoint}: trained on {data}, which does not exist here: name the folder of its data (--data)"
+        )
     return Path(data)

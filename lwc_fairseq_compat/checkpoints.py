@@ -95,7 +95,7 @@ def name_unreadable_checkpoint(load):
             name = os.path.join(path, "checkpoint_best.pt")
             raise UserError(f"{path} is a folder: give a checkpoint in it, such as {name}") from error
         except Exception as error:
-            reason = (str(error).splitlines() or [""])[0]
+            reason = (str(error).splitlines() or [""])[0].partition(". ")[0]  # then torch advises to read it unsafely
             raise UserError(
                 f"cannot read checkpoint {path} ({type(error).__name__}: {reason[:200]}): it is truncated or damaged, "
                 "or no checkpoint of fairseq. Take another one, such as checkpoint_best.pt or an earlier epoch's"

@@ -15,7 +15,7 @@ class UserError(ValueError):
 
 @before_fairseq
 def print_user_errors_in_one_line():
-    """End a command with one line instead of a traceback when the user can fix the cause.
+    """End a command with one line instead of a traceback when the user can fix the cause, or has pressed Ctrl-C.
 
     Why: the commands of ``fairseq_cli`` let every exception through. They check their options with assertions, whose
     messages say what to do. Needed: always.
@@ -23,7 +23,9 @@ def print_user_errors_in_one_line():
     excepthook = sys.excepthook
 
     def hook(kind, error, traceback):
-        if is_for_user(error):
+        if kind is KeyboardInterrupt:
+            print(f"{sys.argv[0].rpartition('/')[2]}: interrupted", file=sys.stderr)
+        elif is_for_user(error):
             print(f"{sys.argv[0].rpartition('/')[2]}: error: {error}", file=sys.stderr)
         else:
             excepthook(kind, error, traceback)

@@ -1,4 +1,5 @@
-"""Training saves a checkpoint before it ends on SIGTERM, which schedulers send some time before they kill a job."""
+"""Training saves a checkpoint before it ends on SIGTERM, which schedulers send some time before they kill a job, or on
+Ctrl-C (SIGINT)."""
 
 import functools
 import logging
@@ -15,38 +16,46 @@ from torch.utils import data
 
 from .hooks import mends
 
+SIGNALS = {signal.SIGTERM: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
+"""The signals on which training saves, with the handlers that programs begin with."""
+
+
 SAME_REQUEST_S = 1.0
 """Seconds in which a second signal counts as a copy of the first: a scheduler signals every process of a job, and the
 process that started the others also passes its own signal on."""
 
 
 UPDATES_BETWEEN_QUESTIONS = 8
-"""On GPUs, several processes ask each other after this many updates whether one of them received SIGTERM, because each
+"""On GPUs, several processes ask each other after this many updates whether one of them received a signal, because each
 question waits for all GPUs. On CPUs they ask after each update."""
 
 
 class Termination:
-    """Records that this process received SIGTERM. A second request ends the process immediately."""
+    """Records that this process received one of `SIGNALS`. A second request ends the process immediately."""
 
     def __init__(self):
         self.requested_at = None  # in seconds of the monotonic clock
+        self.number = None  # of the signal
 
     def listen(self):
-        """Handle SIGTERM from now on, unless the program handles it in its own way."""
-        is_main_thread = threading.current_thread() is threading.main_thread()
-        if is_main_thread and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, self._request)
+        """Handle the signals from now on, except those that the program handles in its own way."""
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in SIGNALS.items():
+                if signal.getsignal(number) is handler:
+                    signal.signal(number, self._request)
 
     def _request(self, number, frame):
         now = time.monotonic()
         if self.requested_at is None:
-            self.requested_at = now
+            self.requested_at, self.number = now, number
+            if number == signal.SIGINT:
+                print("saving after the next update; Ctrl-C again ends at once, unsaved", file=sys.stderr, flush=True)
         elif now - self.requested_at > SAME_REQUEST_S:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
 
     def is_requested(self, updates):
-        """Return whether any process of the job received SIGTERM.
+        """Return whether any process of the job received a signal.
 
         Args:
             updates: the number of updates so far. All processes call this after the same update.
@@ -67,7 +76,7 @@ termination = Termination()
 
 @mends("fairseq.trainer", "Trainer.get_train_iterator")
 def listen_when_training_begins(get_train_iterator):
-    """Handle SIGTERM, and keep the iterator for :func:`save_when_terminated`.
+    """Handle the signals, and keep the iterator for :func:`save_when_terminated`.
 
     Needed: always.
     """
@@ -83,7 +92,7 @@ def listen_when_training_begins(get_train_iterator):
 
 @mends("fairseq.trainer", "Trainer.train_step")
 def save_when_terminated(train_step):
-    """Save after the current update and exit with status 143, which scripts treat as a failure.
+    """Save after the current update and exit with status 143 (130 after Ctrl-C), which scripts treat as a failure.
 
     If fairseq is about to validate and save after this update anyway, training ends at the next occasion, so that
     resuming is exact. Several processes agree on whether all of them stop.
@@ -101,7 +110,7 @@ def save_when_terminated(train_step):
             if torch.distributed.is_initialized():
                 torch.distributed.barrier()  # the launcher terminates all processes as soon as one exits
             logger.info(f"terminated after update {self.get_num_updates()}; the same command goes on there")
-            sys.exit(128 + signal.SIGTERM)
+            sys.exit(128 + (termination.number or signal.SIGTERM))  # another process may have received it
         return logging_output
 
     return train_step_and_end
@@ -118,7 +127,7 @@ def fairseq_saves_now(trainer):
 
 @mends("fairseq.data.iterators", "EpochBatchIterator._get_iterator_for_epoch")
 def keep_data_workers_when_terminated(get_iterator_for_epoch):
-    """Let the processes that read data survive a SIGTERM that their loader did not send.
+    """Let the processes that read data survive Ctrl-C, and a SIGTERM that their loader did not send.
 
     Why: a scheduler signals all processes of a job. A worker that ends while training waits for its batch ends the
     training too ("DataLoader worker exited unexpectedly"), before it can save. The loader ends its workers by the same
@@ -141,10 +150,10 @@ def keep_data_workers_when_terminated(get_iterator_for_epoch):
 
 
 class LoaderOfLastingWorkers(data.DataLoader):
-    """Starts its workers with SIGTERM blocked, so that the signal cannot end them at any moment."""
+    """Starts its workers with the signals blocked, so that these cannot end them at any moment."""
 
     def __iter__(self):
-        old = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        old = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         try:
             return super().__iter__()  # starts the workers
         finally:
@@ -164,7 +173,7 @@ def end_when_the_parent_says(_):
 
 @mends("fairseq.distributed.utils", "call_main")
 def terminate_spawned_processes(call_main):
-    """Pass SIGTERM on to the processes that fairseq has started, and wait until they have saved.
+    """Pass the signals on to the processes that fairseq has started, and wait until they have saved.
 
     Why: the process that waits for them would die at the signal, and they with it while they save. Needed: always.
     """
@@ -176,11 +185,12 @@ def terminate_spawned_processes(call_main):
         infer_init_method(training)
         if training.distributed_init_method is None or training.distributed_no_spawn:
             return call_main(cfg, main, **kwargs)
-        signal.signal(signal.SIGTERM, pass_signal_on)
+        for number in SIGNALS:
+            signal.signal(number, pass_signal_on)
         try:
             call_main(cfg, main, **kwargs)
         except ProcessExitedException as error:
-            if error.exit_code != 128 + signal.SIGTERM:
+            if error.exit_code - 128 not in SIGNALS:
                 raise
             sys.exit(error.exit_code)
 

@@ -11,6 +11,7 @@ from lwc_fairseq_compat import UserError
 from ..analysis.gold import read_alignments
 from ..analysis.score import bleu
 from ..experiments.devices import devices
+from ..experiments.job import Job
 from ..experiments.output import write_table
 from ..experiments.published import find_profile, find_table
 from ..experiments.results import collect
@@ -101,6 +102,7 @@ def make_table(args: argparse.Namespace) -> int:
         raise UserError(f"{args.table} {needs}")
     if not args.collect:
         check_data(args.data)
+        check_flags(jobs)
     references = [read_lines(path) for path in args.references]
     gold = read_alignments(args.gold, args.gold_first) if args.gold else None
     make_folder(args.out)
@@ -112,6 +114,14 @@ def make_table(args: argparse.Namespace) -> int:
     print(written[0].read_text(encoding="utf-8"))
     print("wrote " + ", ".join(map(str, written)), file=sys.stderr)
     return 1 if failures else 0
+
+
+def check_flags(jobs: list[Job]) -> None:
+    """Raises UserError if a run has files of other flags, before anything runs or the last results are replaced."""
+    refusals = [refusal for job in jobs if (refusal := job.refusal())]
+    if refusals:
+        more = f" ({len(refusals)} runs in all)" if len(refusals) > 1 else ""
+        raise UserError(f"{refusals[0]}; nothing was changed{more}")
 
 
 def check_data(data: str) -> None:

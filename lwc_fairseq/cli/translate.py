@@ -6,9 +6,12 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 
 import torch
 from tqdm import tqdm
+
+from lwc_fairseq_compat import UserError
 
 from ..analysis.panels import unknown
 from ..analysis.subwords import SUBWORDS_HINT
@@ -53,9 +56,12 @@ def add_translate(commands) -> None:
 
 
 def translate_command(args: argparse.Namespace) -> int:
+    for path in args.checkpoints:
+        if is_text(Path(path)):
+            raise UserError(f"{path} is text, not a checkpoint: give text on standard input, as in `< {path}`")
     import_plugins(args.user_dir)
     logging.getLogger("fairseq").setLevel(logging.WARNING)
-    sys.stdin.reconfigure(encoding="utf-8", errors="replace", newline="\n")
+    sys.stdin.reconfigure(encoding="utf-8-sig", errors="replace", newline="\n")
     sys.stdout.reconfigure(encoding="utf-8")
     settings = {"gnmt_length_penalty": True} if args.gnmt_length_penalty else {}
     subwords = {"bpe_codes": args.bpe_codes, "sentencepiece_model": args.sentencepiece_model}
@@ -64,9 +70,14 @@ def translate_command(args: argparse.Namespace) -> int:
     if torch.cuda.is_available() and not args.cpu:
         model.cuda()
     lines = (line.removesuffix("\n") for line in sys.stdin)
-    missing = Counter()
-    with tqdm(desc="translating", unit=" lines", mininterval=5) as progress:
-        for buffer in chunks(lines, args.buffer_size):
+    missing, damaged, read = Counter(), [], 0
+    is_typed = sys.stdin.isatty()
+    if is_typed:
+        print("lwc-fairseq: type a sentence a line; Ctrl-D ends", file=sys.stderr)
+    with tqdm(desc="translating", unit=" lines", mininterval=5, disable=is_typed) as progress:
+        for buffer in chunks(lines, 1 if is_typed else args.buffer_size):
+            damaged += [i for i, line in enumerate(buffer, read + 1) if "\N{REPLACEMENT CHARACTER}" in line]
+            read += len(buffer)
             tokens = [model.apply_bpe(model.tokenize(line)) for line in buffer]
             missing.update(token for line in tokens for token in unknown(model.src_dict, line))
             encoded = [model.binarize(line) for line in tokens]
@@ -74,15 +85,32 @@ def translate_command(args: argparse.Namespace) -> int:
                 print(model.decode(best["tokens"]))
             sys.stdout.flush()
             progress.update(len(buffer))
+    if damaged:
+        more = f" (and {len(damaged) - 1:,} more)" if len(damaged) > 1 else ""
+        warn(f"line {damaged[0]:,}{more} is not UTF-8: convert the text, for example with iconv")
     if missing:
         warn_of_unknown(missing, hint="" if model.bpe else SUBWORDS_HINT)
     return 0
 
 
+def is_text(path: Path) -> bool:
+    """Return whether a file holds text, and so no checkpoint of PyTorch: an archive, or in older versions a pickle."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        head = file.read(4096)
+    return bool(head) and b"\0" not in head and not head.startswith((b"\x80", b"PK"))
+
+
 def warn_of_unknown(missing: Counter, hint: str) -> None:
     examples = " ".join(token for token, _ in missing.most_common(5))
-    what = f"{missing.total():,} tokens are not in the vocabulary, so the model read <unk>, most often for: {examples}"
-    print(f"lwc-fairseq: warning: {what}{hint}", file=sys.stderr)
+    number = missing.total()
+    tokens = "1 token is" if number == 1 else f"{number:,} tokens are"
+    warn(f"{tokens} not in the vocabulary, so the model read <unk>, most often for: {examples}{hint}")
+
+
+def warn(what: str) -> None:
+    print(f"lwc-fairseq: warning: {what}", file=sys.stderr)
 
 
 def chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:

@@ -23,8 +23,13 @@ def newest_epochs(folder: Path, last: int) -> list[Path]:
     for path in folder.glob("checkpoint*.pt"):
         if match := re.fullmatch(r"checkpoint(\d+)\.pt", path.name):
             found[int(match[1])] = path
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such folder")
     if len(found) < last or last < 1:
-        raise UserError(f"--last {last}: {folder} has {len(found)} checkpoints of epochs (checkpoint1.pt and so on)")
+        raise UserError(
+            f"--last {last}: {folder} has {len(found)} checkpoints of epochs (checkpoint1.pt and so on). fairseq-train "
+            f"keeps them without --no-epoch-checkpoints, or with --keep-last-epochs {last}"
+        )
     return [found[epoch] for epoch in sorted(found)[-last:]]
 
 

@@ -26,7 +26,8 @@ class Bars:
     """
 
     def __init__(self, jobs: int, kept: int):
-        self.plain = {"mininterval": 0.5 if sys.stderr.isatty() else 30, "smoothing": 0}
+        where = {"mininterval": 0.5} if sys.stderr.isatty() else {"mininterval": 10, "file": Lines()}
+        self.plain = {"smoothing": 0, **where}
         form = "{desc}: {percentage:3.0f}% |{bar:30}| {elapsed} gone, {remaining} left"
         self.table = tqdm(
             total=jobs, initial=kept, desc=f"table, {jobs} runs", position=0, bar_format=form, **self.plain
@@ -50,6 +51,20 @@ class Bars:
         finally:
             bar.advance_to(share)
             bar.close()
+
+
+class Lines:
+    """Writes each state of a bar as a line of its own, for logs. A terminal shows the states in one place."""
+
+    encoding = "utf-8"
+
+    def write(self, text: str) -> None:
+        line = re.sub(r"\x1b\[A|[\r\n]", "", text).strip()
+        if line:
+            print(line, file=sys.stderr)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
 
 
 class JobBar:

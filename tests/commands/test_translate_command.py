@@ -1,12 +1,15 @@
 """`lwc-fairseq translate` and `lwc_fairseq.load`: raw text in, translations out."""
 
+import os
+import pty
 import shutil
+import subprocess
 
 import pytest
 import torch
 import yaml
 
-from conftest import TASK, TINY_LWC, TINY_TRAINING, hypotheses, run
+from conftest import FRONT_DOOR, ROOT, TASK, TINY_LWC, TINY_TRAINING, hypotheses, run
 from lwc_fairseq import load
 from lwc_fairseq.preparation import Words, read_preparation
 
@@ -128,4 +131,36 @@ def test_a_bad_description_is_named(keys, message, tmp_path):
 
 def test_missing_files_are_named(seeds, tmp_path):
     failed = translate(seeds[0], tmp_path / "none.pt", check=False)
-    assert failed.returncode and failed.stderr.endswith("none.pt: no such file or folder\n")
+    assert failed.stderr.endswith(f"error: checkpoint {tmp_path / 'none.pt'}: no such file or folder\n")
+    failed = translate(seeds[0], "--data", tmp_path / "none", check=False)
+    assert failed.stderr.endswith(f"error: data {tmp_path / 'none'}: no such file or folder\n")
+
+
+def test_text_in_the_place_of_a_checkpoint(seeds, tmp_path):
+    (tmp_path / "raw.de").write_text("Ba de.\n")
+    failed = translate(seeds[0], tmp_path / "raw.de", check=False)
+    assert f"error: {tmp_path / 'raw.de'} is text, not a checkpoint: give text on standard input" in failed.stderr
+
+
+def test_text_that_is_not_utf_8_and_byte_order_marks(seeds, tmp_path):
+    plain = translate(seeds[0], lines=["ba de"])
+    marked = translate(seeds[0], lines=["\N{BYTE ORDER MARK}ba de"])
+    assert marked.stdout == plain.stdout and "warning" not in marked.stderr
+    command = f"lwc-fairseq translate {seeds[0]} --buffer-size 2 < {tmp_path / 'text'}"
+    (tmp_path / "text").write_bytes(b"ba\nde\nga \xdf\nba\n\xff\n")
+    done = run("bash", "-c", command)
+    assert len(done.stdout.splitlines()) == 5
+    assert "warning: line 3 (and 1 more) is not UTF-8: convert the text" in done.stderr
+    assert "warning: 2 tokens are not in the vocabulary" in done.stderr
+
+
+def test_typed_text_is_translated_at_once(seeds):
+    expected = translate(seeds[0], lines=["ba de"]).stdout
+    terminal, its_end = pty.openpty()
+    pipes = {"stdin": its_end, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(["lwc-fairseq", "translate", seeds[0]], **pipes, env=FRONT_DOOR.environment, cwd=ROOT)
+    os.write(terminal, b"ba de\n")
+    assert process.stdout.readline() == expected
+    os.write(terminal, b"\x04")
+    rest, messages = process.communicate(timeout=60)
+    assert not rest and "type a sentence a line; Ctrl-D ends" in messages

@@ -1,20 +1,18 @@
-"""How far a training is, from its log."""
+"""The progress of a table, where there is no terminal."""
 
-import pytest
+from types import SimpleNamespace
 
-from lwc_fairseq.experiments.progress import Progress
+from lwc_fairseq.experiments.progress import Bars
 
 
-def test_progress_is_read_from_the_log():
-    seen = []
-
-    class Bar:
-        begin_at = staticmethod(lambda share: seen.append(("begin", share)))
-        advance_to = staticmethod(lambda share: seen.append(("advance", share)))
-
-    progress = Progress(["fairseq-train", "--max-update", "5", "--max-update=200", "--max-epoch", "10"], Bar())
-    progress.see('INFO | train_inner | {"epoch": 1, "update": 0.5, "num_updates": "50"}')
-    progress.see("something else")
-    progress.see('INFO | train_inner | {"epoch": 9, "update": 9.0, "num_updates": "60"}')
-    assert [what for what, _ in seen] == ["begin", "advance"]
-    assert [share for _, share in seen] == pytest.approx([0.9 * 50 / 200, 0.9 * 0.9])
+def test_a_log_gets_whole_lines(capsys):
+    with Bars(2, kept=0) as bars:
+        bars.plain["mininterval"] = 0
+        with bars.job(0, SimpleNamespace(name="ours, seed 1")) as bar:
+            bar.advance_to(0.25)
+            bar.advance_to(0.5)
+    written = capsys.readouterr().err
+    assert "\r" not in written and "\x1b" not in written and "\n\n" not in written
+    lines = written.splitlines()
+    assert lines[0].startswith("table, 2 runs:   0% |") and lines[-1].startswith("table, 2 runs:  50% |")
+    assert any(line.startswith("ours, seed 1:  25% |") for line in lines)

@@ -143,15 +143,19 @@ HOLDS_A_BATCH = dedent("""
 """)
 
 
-SHORT_CASES = [("lwc", 1, 1), ("lwc", 2, 2)]
-LONG_CASES = [("lwc", 0, 1), ("lwc", 2, 1), ("lwc", 0, 2), ("lwc", 1, 2), ("deepatt", 1, 1), ("abd", 1, 1)]
+SHORT_CASES = [("lwc", 1, 1, signal.SIGTERM), ("lwc", 2, 2, signal.SIGTERM), ("lwc", 1, 1, signal.SIGINT)]
+LONG_CASES = [
+    *(("lwc", *case, signal.SIGTERM) for case in ((0, 1), (2, 1), (0, 2), (1, 2))),
+    *((family, 1, 1, signal.SIGTERM) for family in ("deepatt", "abd")),
+    *(("lwc", *case, signal.SIGINT) for case in ((0, 1), (2, 1))),
+]
 
 
 @pytest.mark.parametrize(
-    ("family", "workers", "processes"),
+    ("family", "workers", "processes", "number"),
     [*SHORT_CASES, *(pytest.param(*case, marks=LONG) for case in LONG_CASES)],
 )
-def test_told_to_end_it_saves(tiny_data, tmp_path, undisturbed, family, workers, processes):
+def test_told_to_end_it_saves(tiny_data, tmp_path, undisturbed, family, workers, processes, number):
     """In an epoch, in which nothing else would save, and while it waits for a batch.
 
     The signal reaches the processes that read data, too, one of which has the batch in hand.
@@ -163,7 +167,7 @@ def test_told_to_end_it_saves(tiny_data, tmp_path, undisturbed, family, workers,
     launcher = TWO_PROCESSES if processes == 2 else ()
     started = Started([*launcher, "python", str(script), *command[1:]], tmp_path / "log", GO=str(go))
     started.wait_for("train_inner | epoch 001:      2 ")
-    signalled = started.signal(signal.SIGTERM)
+    signalled = started.signal(number)
     assert len(signalled) >= 1 + processes * workers
     go.touch()
     status = started.process.wait(timeout=START_LIMIT_S)
@@ -174,7 +178,8 @@ def test_told_to_end_it_saves(tiny_data, tmp_path, undisturbed, family, workers,
     if processes == 2:
         assert status
         return
-    assert status == 128 + signal.SIGTERM and "Traceback" not in log
+    assert status == 128 + number and "Traceback" not in log
+    assert ("saving after the next update; Ctrl-C again ends at once" in log) == (number == signal.SIGINT)
     run(*command)
     assert_same_end(out, undisturbed(family))
 
@@ -198,8 +203,10 @@ SPAWNS_TWO = dedent("""
 
 
 @LONG
-@pytest.mark.parametrize("launcher", ["torchrun", "fairseq"])
-def test_several_processes_that_are_told_to_end_save_together(tiny_data, tmp_path, launcher):
+@pytest.mark.parametrize(
+    ("launcher", "number"), [("torchrun", signal.SIGTERM), ("fairseq", signal.SIGTERM), ("fairseq", signal.SIGINT)]
+)
+def test_several_processes_that_are_told_to_end_save_together(tiny_data, tmp_path, launcher, number):
     (tmp_path / "train_on_two.py").write_text(SPAWNS_TWO)
     _, *arguments = training(tiny_data, tmp_path / "out", "lwc", 2000, "--log-interval", "1")
     commands = {
@@ -208,7 +215,7 @@ def test_several_processes_that_are_told_to_end_save_together(tiny_data, tmp_pat
     }
     started = Started(commands[launcher], tmp_path / "log")
     started.wait_for("train_inner | epoch 001:      2 ")
-    assert started.end(signal.SIGTERM) != 0
+    assert started.end(number) != 0
     log = (tmp_path / "log").read_text()
     number = int(re.search(r"terminated after update (\d+); the same command goes on there", log)[1])
     saved = torch.load(tmp_path / "out" / "checkpoint_last.pt")
@@ -239,7 +246,8 @@ HOLDS_AN_UPDATE = dedent("""
 
 @LONG
 @pytest.mark.parametrize("apart", [0, 1.5], ids=["one order", "two orders"])
-def test_a_signal_that_comes_twice(tiny_data, tmp_path, apart):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_that_comes_twice(tiny_data, tmp_path, number, apart):
     """A signal that comes from a scheduler and from the parent counts once; a second order ends the process at once."""
     script, go, waits = tmp_path / "train_and_wait.py", tmp_path / "go", tmp_path / "waits"
     script.write_text(HOLDS_AN_UPDATE)
@@ -253,16 +261,16 @@ def test_a_signal_that_comes_twice(tiny_data, tmp_path, apart):
             started.wait_until(waits.exists)
 
     until_it_waits()
-    started.signal(signal.SIGTERM)
+    started.signal(number)
     until_it_waits()
     time.sleep(apart)
-    started.signal(signal.SIGTERM)
+    started.signal(number)
     if not apart:
         until_it_waits()
         go.touch()
     status = started.process.wait(timeout=START_LIMIT_S)
     saved = (tmp_path / "out" / "checkpoint_last.pt").exists()
-    assert (status, saved) == ((-signal.SIGTERM, False) if apart else (128 + signal.SIGTERM, True))
+    assert (status, saved) == ((-number, False) if apart else (128 + number, True))
 
 
 def test_a_full_disk(tiny_data, tmp_path):
