@@ -103,6 +103,8 @@ def arrived(path: Path) -> int:
 
 def copy_own(source: Source, place: Path, part: Path) -> None:
     """Copies the file from the user's folder, where it may have its name here or the last part of its URL."""
+    if not place.is_dir():
+        raise FetchError(f"--from {place}: there is no such folder")
     names = [name for name in (source.file, source.other_name) if name]
     own = next((place / name for name in names if (place / name).is_file()), None)
     if own is None:

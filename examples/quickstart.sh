@@ -14,7 +14,8 @@ parse '--arch= --fresh --out=' "$@"
 cd "$root" # the commands that it prints at the end run there
 
 models=examples/quickstart/models.yaml
-grep -q "arch: $arch\b" "$models" || fail "--arch $arch: no preset that it knows; $models has them" 2
+known=$(sed -n 's/.*arch: \([a-z_]*\).*/\1/p' "$models" | sort -u | xargs)
+[[ -n $arch && " $known " == *" $arch "* ]] || fail "--arch '$arch': choose one of $known" 2
 
 out=${out:-runs/quickstart}
 text=$out/text bpe=$out/bpe data=$out/data commands=$out/commands

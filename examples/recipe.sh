@@ -235,9 +235,12 @@ summary() {
 
 # ---- Training and translation ----
 
+# needs_data: fails unless prepare.sh has finished.
+needs_data() { [ -d "$out/data" ] || fail "$out/data is missing: run prepare.sh first"; }
+
 # train_table TABLE: trains and scores the rows of TABLE on the data of prepare.sh, in $out/table. Keeps finished runs.
 train_table() {
-  [ -d "$out/data" ] || fail "$out/data is missing: run prepare.sh first"
+  needs_data
   [ "$(subwords_of "$out/data")" != sentencepiece ] || flags=(--generate '--post-process sentencepiece' "${flags[@]}")
   lwc-fairseq table "$1" --data "$out/data" --out "$out/table" "${flags[@]}"
 }
@@ -245,7 +248,7 @@ train_table() {
 # translate CHECKPOINT[:CHECKPOINT...] [FLAG...]: translates the test set of prepare.sh. Sets $translations to the file
 # with the translations, which lies beside the first checkpoint.
 translate() {
-  [ -d "$out/data" ] || fail "$out/data is missing: run prepare.sh first"
+  needs_data
   local result=${1%%:*}
   result=${result%.pt}.test
   generate "$out/data" "$1" "$result" "${@:2}"

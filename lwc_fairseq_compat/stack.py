@@ -56,6 +56,7 @@ def silence_deprecations():
     warnings.filterwarnings("ignore", category=UserWarning, message="'pin_memory' argument is set as true but no acc")
     warnings.filterwarnings("ignore", category=UserWarning, message="Support for mismatched key_padding_mask")
     warnings.filterwarnings("ignore", category=FutureWarning, module="fairseq")
+    warnings.filterwarnings("ignore", category=FutureWarning, message=r"\W*torch\.jit\.script\W* is deprecated")
 
 
 class NumpyOfFairseq(types.ModuleType):

@@ -9,6 +9,7 @@ source "$(dirname "$0")/../recipe.sh"
 parse '--out=' "$@"
 [ ${#words[@]} = 1 ] || usage
 out=${out:-$PWD/runs/multi30k}
+needs_data
 
 translate "${words[0]}" --beam 6 --lenpen 1.1 --gnmt-length-penalty --post-process "$(subwords_of "$out/data")"
 sacrebleu "$out/text/test.en" -i "$translations" --tokenize none --force --metrics bleu chrf

@@ -53,12 +53,8 @@ def print_summary(text: Path, model: Path, commands: Path) -> None:
     print("\nThe same by hand, in the repository's root, after: source .venv/bin/activate")
     for command in lines(commands):
         print(f"  {command}")
-    print("\nTranslate what you type (tokenised, in the words of the demo corpus)")
-    bpe = commands.parent / "bpe" / "codes"
-    print(
-        f"  fairseq-interactive {commands.parent / 'data'} --user-dir lwc_fairseq --task concat_translation "
-        f"--path {model / 'checkpoint_best.pt'} --beam 5 --bpe subword_nmt --bpe-codes {bpe}"
-    )
+    print("\nTranslate what you type, in the words of the demo corpus")
+    print(f"  lwc-fairseq translate {model / 'checkpoint_best.pt'}")
 
 
 def main() -> None:

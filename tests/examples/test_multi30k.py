@@ -3,16 +3,18 @@
 import pytest
 
 from conftest import LONG, ROOT, run
+from lwc_fairseq.experiments.table_file import load_table
 
 MULTI30K = ROOT.parent / "shared" / "multi30k"
 RECIPE = ROOT / "examples" / "multi30k"
+TRAINED = [row.name for row in load_table(RECIPE / "models.yaml").rows if row.arch]
 
 
 @pytest.mark.skipif(not MULTI30K.is_dir(), reason="Multi30k is not beside the repository")
 @LONG
 @pytest.mark.parametrize(
     ("flags", "rows"),
-    [((), ("lwc", "lstm", "transformer", "rnnsearch", "deepatt", "abd")), (("--sentencepiece",), ("lwc",))],
+    [((), [*TRAINED, "atnmt"]), (("--sentencepiece",), ["lwc"])],
     ids=["subword-nmt", "sentencepiece"],
 )
 def test_recipe_on_a_slice(tmp_path, flags, rows):
@@ -27,14 +29,12 @@ def test_recipe_on_a_slice(tmp_path, flags, rows):
     assert run(*prepare, MERGES="400").stdout.splitlines()[-1] == f"{out}/data: 300 training pairs"
     assert run(*prepare).stdout.count("done before") == 3
 
-    narrow = (
-        "--profile",
-        RECIPE / "narrow.yaml",
-        "--train=--cpu --max-update 2 --total-num-update 2 --warmup-updates 1",
-    )
+    profile = tmp_path / "narrow.yaml"
+    profile.write_text((RECIPE / "narrow.yaml").read_text().replace("average: 5", "average: 0"))  # no epoch ends
+    narrow = ("--profile", profile, "--train=--cpu --max-update 2 --total-num-update 2 --warmup-updates 1")
     run("bash", RECIPE / "train.sh", "--out", out, "--", "--generate=--cpu --beam 1", *narrow, "--rows", *rows)
     assert "failed" not in (out / "table" / "table.md").read_text()
-    assert {path.parts[-3] for path in (out / "table").glob("*/seed1/checkpoint_best.pt")} == set(rows)
+    assert {path.parts[-3] for path in (out / "table").glob("*/seed1/checkpoint_best.pt")} == {*rows} & {*TRAINED}
 
     checkpoint = out / "table" / rows[0] / "seed1" / "checkpoint_best.pt"
     scored = run("bash", RECIPE / "evaluate.sh", checkpoint, "--out", out, "--", "--cpu").stdout
@@ -48,4 +48,9 @@ def test_recipe_on_a_slice(tmp_path, flags, rows):
 def test_missing_data_is_named(tmp_path):
     done = run("bash", RECIPE / "prepare.sh", "--from", tmp_path, "--out", tmp_path / "out", check=False)
     assert done.returncode and "there is no train.de and no train.lc.norm.tok.de" in done.stderr
+    missing = tmp_path / "missing"
+    done = run("bash", RECIPE / "prepare.sh", "--from", missing, "--out", tmp_path / "out", check=False)
+    assert f"--from {missing}: there is no such folder" in done.stderr
+    done = run("bash", RECIPE / "evaluate.sh", "none.pt", "--out", tmp_path / "out", check=False)
+    assert done.stderr == f"evaluate.sh: {tmp_path / 'out' / 'data'} is missing: run prepare.sh first\n"
     assert not (tmp_path / "out" / "data").exists()
