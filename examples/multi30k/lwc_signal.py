@@ -91,9 +91,12 @@ def measure_attention(model: LWCTransformerModel, sample: dict, padding: int) ->
 
 
 def count_attended(weights: Tensor, real: Tensor) -> float:
-    """Return e to the power of the mean entropy of normalised weights (B, H, m, n) over the real steps (B, m)."""
+    """Return e to the power of the mean entropy of normalised weights (B, H, m, n) over the real steps (B, m).
+
+    Steps of a head whose weights are all zero, to machine precision, do not count.
+    """
     entropy = torch.special.entr(weights / weights.sum(-1, keepdim=True)).sum(-1)
-    return entropy.transpose(1, 2)[real].mean().exp().item()
+    return entropy.transpose(1, 2)[real].nanmean().exp().item()
 
 
 def read(checkpoint: str, data: str, sentences: int) -> tuple[LWCTransformerModel, LWCTransformerModel, dict, int]:

@@ -78,6 +78,8 @@ def test_equal_weights_attend_to_all_tokens(script):
     assert script.count_attended(weights, real) == pytest.approx(5)
     one = torch.zeros(2, 3, 4, 5).index_fill_(3, torch.tensor([2]), 0.3)
     assert script.count_attended(one, real) == pytest.approx(1)
+    weights[0, 0, 0] = 0
+    assert script.count_attended(weights, real) == pytest.approx(5)
 
 
 def test_command(tiny_checkpoint, tiny_data, tmp_path):
