@@ -40,5 +40,5 @@ case ${OPTIMIZER:-rmsprop} in
 esac
 
 fairseq-train "$data" --user-dir "$root/lwc_fairseq" --task concat_translation "${model[@]}" \
-  "${optimizer[@]}" --sentence-avg --clip-norm 1.0 --batch-size 80 --dropout 0.3 --seed 1 \
+  "${optimizer[@]}" --sentence-avg --clip-norm 1.0 --batch-size 80 --dropout 0.3 --input-dropout 0.3 --seed 1 \
   --no-epoch-checkpoints --log-format simple --log-interval 100 --save-dir "$out" "${flags[@]}"

@@ -50,8 +50,9 @@ class RecurrentConfig(FairseqDataclass):
             if getattr(self, name) < 1:
                 raise UserError(f"--{name.replace('_', '-')} {getattr(self, name)}: must be at least 1")
         for name in ("dropout", "input_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise UserError(f"--{name.replace('_', '-')} {getattr(self, name)}: must be in [0, 1)")
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < 1:
+                raise UserError(f"--{name.replace('_', '-')} {value}: must be in [0, 1)")
         if not self.init_std > 0:  # also true of NaN
             raise UserError(f"--init-std {self.init_std}: must be above 0")
 

@@ -5,6 +5,7 @@ in a padding mask means padding.
 """
 
 from dataclasses import dataclass, field
+from typing import Optional
 
 import torch
 from torch import Tensor
@@ -22,6 +23,13 @@ class ReverseContextConfig(RecurrentConfig):
     """The options of these models. The defaults are the papers' sizes."""
 
     dropout: float = field(default=0.3, metadata={"help": "dropout of the readouts, before the softmax"})
+    input_dropout: Optional[float] = field(  # noqa: UP045 (fairseq knows this spelling only)
+        default=None,
+        metadata={
+            "help": "dropout of the word embeddings, and of the encoder states that attention reads (default: the same "
+            "as --dropout)"
+        },
+    )
     max_reverse_len_a: float = field(
         default=2.0,
         metadata={"help": "the reverse translation has at most a · n + b tokens for n source tokens; this is a"},
@@ -58,6 +66,13 @@ class ReverseContextModel(TranslationModel):
     pretrained: Pretrained
     renamed: dict[str, str] = {}
     """Maps prefixes of parameter names in checkpoints of version 0.1 to the current prefixes."""
+
+    @classmethod
+    def read_config(cls, cfg) -> ReverseContextConfig:
+        config = super().read_config(cfg)
+        if config.input_dropout is None:
+            config.input_dropout = config.dropout
+        return config
 
     def reverse_translations(self, src_tokens: Tensor) -> Tensor:
         """Return the reverse translations, (S, T): tokens from right to left, with padding on the right."""

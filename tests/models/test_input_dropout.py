@@ -18,12 +18,19 @@ def run_training(make, **settings) -> torch.Tensor:
 
 
 @MODELS
-def test_it_is_off_without_the_option_and_in_evaluation(make):
+def test_it_drops_in_training_only(make):
     src, prev = random_batch(LENGTHS, types=15)
     plain, dropping = (make(input_dropout=p)(src, None, prev)[0] for p in (0.0, 0.5))
     assert torch.equal(plain, dropping)  # in evaluation mode
-    assert torch.equal(run_training(make), run_training(make, input_dropout=0.0))
-    assert not torch.equal(run_training(make), run_training(make, input_dropout=0.5))
+    assert not torch.equal(run_training(make, input_dropout=0.0), run_training(make, input_dropout=0.5))
+
+
+@pytest.mark.parametrize(("make", "default"), [(make_deepatt, 0.0), (make_abd, 0.5)])
+def test_the_default(make, default):
+    """DeepAtt drops the readout only, as its paper says; ABD takes `--dropout`."""
+    without_option = run_training(make, dropout=0.5)
+    assert torch.equal(without_option, run_training(make, dropout=0.5, input_dropout=default))
+    assert not torch.equal(without_option, run_training(make, dropout=0.5, input_dropout=0.5 - default))
 
 
 @MODELS
