@@ -27,7 +27,7 @@ def markdown(found: Comparison) -> str:
         for name, scores in found.scores.items()
     ]
     lines = table(["", *columns, test], rows)
-    lines += ["", "sacrebleu; p: paired bootstrap of BLEU, 1,000 samples.", ""]
+    lines += ["", "sacrebleu; p: approximate randomization of BLEU, 10,000 trials.", ""]
     lines += [f"- {name}: `{signature}`{REMARKS.get(name, '')}" for name, signature in found.signatures.items()]
     lines += groups_page(found) + parts_page(found) + differences_page(found)
     return "\n".join([*lines, ""])

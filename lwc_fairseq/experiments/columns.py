@@ -70,8 +70,8 @@ def notes(record: Record) -> list[str]:
         lines.append(f"Losses: of each row's criterion, at the lowest validation loss{mean_of_seeds}")
     if any(result.p is not None for result in record.rows):
         against = record.baseline or "the baseline"
-        over_seeds = "; the median over seeds, or 1 if they disagree on which row is better." if several else "."
-        lines.append(f"p: sacrebleu's paired bootstrap of BLEU against {against}, 1,000 samples{over_seeds}")
+        over_seeds = ", over all seeds together." if several else "."
+        lines.append(f"p: sacrebleu's approximate randomization of BLEU against {against}, 10,000 trials{over_seeds}")
     return lines
 
 
