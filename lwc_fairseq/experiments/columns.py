@@ -21,7 +21,7 @@ def columns_of(record: Record) -> list[str]:
     results = record.rows
     columns = [record.metric]
     if any(result.p is not None for result in results):
-        columns.append(P + (record.baseline or "the baseline"))
+        columns.append("p" if has_several_baselines(record) else P + (record.baseline or "the baseline"))
     columns += [*(["chrF2"] if record.metric == "BLEU" else []), "parameters", "updates"]
     columns += [name for name in LOSSES if any(MEANS[name] in run for result in results for run in result.runs)]
     if any(result.published is not None for result in results):
@@ -46,7 +46,12 @@ def cell(result: Result, column: str) -> str:
         return f"{result.published_parameters}M" if result.published_parameters else ""
     if column.startswith("published"):
         return f"{result.published:.2f}" if result.published is not None else ""
-    return "" if result.p is None else f"{result.p:.3f}"
+    against = f" (against {result.baseline})" if result.baseline else ""
+    return "" if result.p is None else f"{result.p:.3f}{against}"
+
+
+def has_several_baselines(record: Record) -> bool:
+    return any(result.baseline for result in record.rows)
 
 
 def value_cell(result: Result) -> str:
@@ -70,8 +75,9 @@ def notes(record: Record) -> list[str]:
         lines.append(f"Losses: of each row's criterion, at the lowest validation loss{mean_of_seeds}")
     if any(result.p is not None for result in record.rows):
         against = record.baseline or "the baseline"
-        over_seeds = ", over all seeds together." if several else "."
-        lines.append(f"p: sacrebleu's approximate randomization of BLEU against {against}, 10,000 trials{over_seeds}")
+        against += ", unless a row names another" if has_several_baselines(record) else ""
+        over_seeds = "; over all seeds together." if several else "."
+        lines.append(f"p: sacrebleu's approximate randomization of BLEU, 10,000 trials, against {against}{over_seeds}")
     return lines
 
 

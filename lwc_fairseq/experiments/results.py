@@ -22,6 +22,7 @@ class Result:
     value: float | None = None  # the mean of BLEU, or of AER in per cent
     deviation: float | None = None  # the standard deviation, if there are at least two runs
     p: float | None = None  # of the significance test against the baseline
+    baseline: str | None = None  # the title of the row that p compares it with, if that is not the table's baseline
     parameters: int | None = None
     updates: int | None = None
     failed: str | None = None  # the reason why a run failed
@@ -48,14 +49,18 @@ def collect(
     """Collect the results of the rows that the table shows. The arguments are those of :class:`~.scores.Scores`."""
     scores = Scores(settings, jobs, failures, references, gold)
     p = scores.against_baseline()
-    return [
-        summarise(row, [job for job in jobs if job.row.name == row.name], scores, p.get(row.name), failures)
-        for row in settings.table.rows
-        if not row.hidden
-    ]
+    results = []
+    for row in settings.table.rows:
+        if not row.hidden:
+            result = summarise(row, [job for job in jobs if job.row.name == row.name], scores, failures)
+            result.p = p.get(row.name)
+            if row.baseline and result.p is not None:
+                result.baseline = settings.table.row(row.baseline).title
+            results.append(result)
+    return results
 
 
-def summarise(row: Row, jobs: list[Job], scores: Scores, p: float | None, failures: dict[RunFolder, str]) -> Result:
+def summarise(row: Row, jobs: list[Job], scores: Scores, failures: dict[RunFolder, str]) -> Result:
     """Summarise the runs of one row.
 
     Args:
@@ -65,7 +70,7 @@ def summarise(row: Row, jobs: list[Job], scores: Scores, p: float | None, failur
     runs = [
         {"seed": folder.seed, **scores.by_run[folder], **read_losses(folder.log("train")).best()} for folder in done
     ]
-    result = Result(row.name, row.title, runs, p=p, published=row.published, published_parameters=row.parameters)
+    result = Result(row.name, row.title, runs, published=row.published, published_parameters=row.parameters)
     result.source, result.x, result.series = row.source, row.x, row.series
     result.planned = len(jobs)
     result.failed = next((failures[job.folder] for job in jobs if job.folder in failures), None)

@@ -55,15 +55,17 @@ class Scores:
         self.translations[job.folder] = found
 
     def against_baseline(self) -> dict[str, float]:
-        """Return p of each row except the baseline, by the row's name, over the seeds that both have."""
+        """Return p of each row that has a baseline, by the row's name, over the seeds that both have."""
         systems: dict[str, dict[int, Translations]] = {}
         for folder, found in self.translations.items():
             systems.setdefault(folder.row, {})[folder.seed] = found
-        baseline = systems.pop(self.settings.table.baseline or "", {})
+        table = self.settings.table
         tests = {}
         for name, system in systems.items():
+            baseline_name = table.baseline_of(table.row(name))
+            baseline = systems.get(baseline_name, {})
             seeds = [seed for seed in system if seed in baseline]
-            if seeds:
+            if seeds and baseline_name != name:
                 pairs = [baseline[seed] for seed in seeds], [system[seed] for seed in seeds]
                 tests[name] = significance(*pairs, self.settings.score)
         return tests

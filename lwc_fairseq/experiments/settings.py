@@ -90,7 +90,7 @@ class Settings:
         )
 
     def is_scored(self, row: Row) -> bool:
-        return row.runs and (not row.hidden or row.name == self.table.baseline)
+        return row.runs and (not row.hidden or row.name in map(self.table.baseline_of, self.table.rows))
 
     def train_command(self, row: Row, seed: int) -> Command:
         keep = ["--keep-last-epochs", str(self.average)] if self.average else ["--no-epoch-checkpoints"]

@@ -29,6 +29,7 @@ class Row:
     parameters: float | None = None  # published, in millions
     x: float | None = None  # its position on the x axis of a curve
     series: str | None = None
+    baseline: str | None = None  # the row that its significance test compares it with, instead of the table's
     hidden: bool = False  # not shown, because only other rows use it
     member: int = 0  # number in an ensemble of models with equal flags, so that each model gets its own seed
 
@@ -65,6 +66,10 @@ class Table:
 
     def row(self, name: str) -> Row:
         return next(row for row in self.rows if row.name == name)
+
+    def baseline_of(self, row: Row) -> str | None:
+        """Return the name of the row that significance tests compare a row with."""
+        return row.baseline or self.baseline
 
 
 @dataclass

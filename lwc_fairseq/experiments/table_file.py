@@ -115,20 +115,21 @@ def check(path: Path, table: Table) -> None:
         raise UserError(f"{path}: average {table.average}: must not be negative")
     if table.metric not in ("bleu", "aer"):
         raise UserError(f"{path}: metric {table.metric}: choose bleu or aer")
-    if table.baseline is not None:
-        check_baseline(path, table, seen)
+    for row in (table, *table.rows):
+        if row.baseline is not None:
+            check_baseline(path, table, row.baseline)
     for flags in (table.optimizer, table.train, table.generate):
         split(path, "flags of the table", flags)
 
 
-def check_baseline(path: Path, table: Table, names: set[str]) -> None:
-    """Raises UserError if no row can be compared with the baseline."""
-    if table.baseline not in names:
-        raise UserError(f"{path}: baseline {table.baseline}: no such row")
-    if not table.row(table.baseline).runs:
-        raise UserError(f"{path}: baseline {table.baseline}: this row has no translations: it lacks arch and path")
+def check_baseline(path: Path, table: Table, name: str) -> None:
+    """Raises UserError if no row can be compared with the baseline of this name."""
+    if name not in {row.name for row in table.rows}:
+        raise UserError(f"{path}: baseline {name}: no such row")
+    if not table.row(name).runs:
+        raise UserError(f"{path}: baseline {name}: this row has no translations: it lacks arch and path")
     if table.metric == "aer":
-        raise UserError(f"{path}: baseline {table.baseline}: significance is tested for BLEU only, not for metric: aer")
+        raise UserError(f"{path}: baseline {name}: significance is tested for BLEU only, not for metric: aer")
 
 
 def check_row(path: Path, table: Table, row: Row, seen: set[str]) -> None:

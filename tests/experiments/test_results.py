@@ -71,6 +71,30 @@ def test_a_table_of_two_seeds(tmp_path):
     assert [row["published"] for row in json.loads(written[1].read_text())["rows"]] == [None, None, 35.07, 30.0]
 
 
+def test_a_row_with_its_own_baseline(tmp_path):
+    """`ours` and `third` are the same translations, tested against different rows."""
+    rows = [Row(name=name, arch="rnnsearch") for name in ("base", "ours")]
+    rows += [
+        Row(name="other", label="Other", arch="rnnsearch", hidden=True),
+        Row(name="third", arch="rnnsearch", baseline="other"),
+        Row(name="fourth", arch="rnnsearch", baseline="fifth"),
+    ]
+    settings = Settings(Table(title="Mine", baseline="base", rows=rows), Profile(), "data", tmp_path)
+    jobs = settings.jobs(1)
+    outputs = {"base": "cat", "ours": "x here", "other": "x here", "third": "x here", "fourth": "cat"}
+    for job in jobs:
+        assert job.generate
+        job.folder.path.mkdir(parents=True)
+        job.folder.generated.write_text(generated(worse(outputs[job.row.name])))
+    results = collect(settings, jobs, {})
+    base, ours, third, fourth = results
+    assert ours.p < 0.5 and ours.baseline is None
+    assert third.p == 1 and third.baseline == "Other"
+    assert base.p is None and fourth.p is None  # the rows chosen with --rows lack the baseline of `fourth`
+    page = write_table(settings, results, seeds=1)[0].read_text()
+    assert "| BLEU | p |" in page and "| 1.000 (against Other) |" in page and "against base, unless a row" in page
+
+
 def test_pictures_of_another_table_are_removed(tmp_path):
     for name in ("table.png", "learning_curves.png"):
         (tmp_path / name).touch()

@@ -55,6 +55,7 @@ def table(tmp_path):
         (("name: ours, ", ""), "row 1: name is missing"),
         (("rows:", "rows: 3\nothers:"), "rows: give a list of rows"),
         (("rows:", "rows: []\nothers:"), "rows: the list is empty"),
+        (("name: both, ", "name: both, baseline: mine, "), "baseline mine: no such row"),
         (("rows:", "baseline: theirs\nrows:"), "baseline theirs: this row has no translations"),
         (("rows:", "baseline: ours\nmetric: aer\nrows:"), "baseline ours: significance is tested for BLEU only"),
         (("published: 30.0", "label: Theirs"), "row theirs: give arch or path or published"),
