@@ -8,6 +8,7 @@ import pytest
 from fairseq.models import ARCH_MODEL_REGISTRY
 
 from conftest import LONG, ROOT, TASK, TINY_TRAINING, hypotheses, run
+from pretended_cuda import guard
 from pretended_cuda.budgets import STEPS, TINY_WAITS, UPDATES, excess, family_of
 from pretended_cuda.rows import MODELS, all_rows, short_rows
 
@@ -186,6 +187,13 @@ def test_tests_that_need_a_gpu_pass_on_the_device(file, chosen, number):
 def test_unknown_command():
     done = on_device("fairseq-tarin", check=False)
     assert done.returncode == 1 and "fairseq-tarin is neither a Python file nor a command" in done.stderr
+
+
+def test_each_installed_pytorch_has_a_guard_of_its_own(monkeypatch):
+    """The library names the folder of its PyTorch, and does not load when that environment is gone."""
+    here = guard.library_path()
+    monkeypatch.setattr(guard, "torch_folder", lambda: "another environment")
+    assert guard.library_path() != here
 
 
 @LONG

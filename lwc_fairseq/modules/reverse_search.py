@@ -35,10 +35,11 @@ class ReverseTranslation(NamedTuple):
 
 @torch.no_grad()
 def search_greedily(decoder: RecurrentDecoder, state: DecodingState, limits: Tensor) -> ReverseTranslation:
-    """Choose the most probable next token in every step, without dropout and without gradients.
+    """Choose the most probable next token in every step, without dropout in `decoder` and without gradients.
 
     Args:
-        state: the state of `decoder` before its first step.
+        state: the state of `decoder` before its first step. Its memories are read as they are, so in training after the
+            dropout of the encoder's states.
         limits: (S,), the maximum number of steps of each sentence, at least 1. Each sentence has its own limit, so that
             a translation does not depend on the other sentences of its batch.
 

@@ -1,4 +1,4 @@
-"""The library of ``guard.cpp``: compiled once for each release of PyTorch, and loaded before ``import torch``."""
+"""The library of ``guard.cpp``: compiled once for each installed PyTorch, and loaded before ``import torch``."""
 
 import ctypes
 import hashlib
@@ -31,15 +31,24 @@ def load_guard() -> None:
 
 
 def library_path() -> Path:
-    """Where the library for the installed PyTorch is: a file in the user's cache."""
+    """Where the library for the installed PyTorch is: a file in the user's cache.
+
+    The library holds the folder of the PyTorch it was built for, so each folder has a file of its own.
+    """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    source = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:12]
-    return cache / "lwc_fairseq" / f"pretended-cuda-{version('torch')}-{source}.so"
+    key = hashlib.sha256(SOURCE.read_bytes() + torch_folder().encode()).hexdigest()[:12]
+    return cache / "lwc_fairseq" / f"pretended-cuda-{version('torch')}-{key}.so"
+
+
+def torch_folder() -> str:
+    """The folder of the installed PyTorch, without importing it."""
+    (folder,) = find_spec("torch").submodule_search_locations
+    return folder
 
 
 def compile_guard(library: Path) -> None:
     """Compile into a file of its own and rename it, so that processes may compile at the same time."""
-    (torch,) = find_spec("torch").submodule_search_locations  # does not import torch
+    torch = torch_folder()
     library.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:
         built = Path(folder) / library.name
