@@ -46,7 +46,7 @@ class Started:
         with log.open("w") as out:
             files = {"stdout": out, "stderr": out}
             settings = {"cwd": ROOT, "env": {**FRONT_DOOR.environment, **environment}, "start_new_session": True}
-            self.process = subprocess.Popen(command, **files, **settings)
+            self.process = subprocess.Popen(command, **files, **settings, preexec_fn=heed_interrupt)
 
     def wait_for(self, text: str) -> None:
         self.wait_until(lambda: text in self.log.read_text())
@@ -68,6 +68,11 @@ class Started:
     def end(self, number: int) -> int:
         self.signal(number)
         return self.process.wait(timeout=START_LIMIT_S)
+
+
+def heed_interrupt() -> None:
+    """Undo that a script that runs the tests with `&` makes them, and all that they start, ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def descendants(process: int) -> list[int]:
