@@ -30,6 +30,7 @@ from lwc_fairseq_compat import UserError
 from ..modules.attention_memory import Memory
 from ..modules.combining_gru import CombiningDecoder
 from ..modules.initialization import initialize_recurrent
+from ..modules.known_translations import KnownTranslations
 from ..modules.output_features import OutputFeatures
 from ..modules.recurrent_decoder import RecurrentDecoder
 from ..modules.recurrent_encoder import BidirectionalEncoder, SourceOrder
@@ -82,10 +83,21 @@ class NSCEncoder(RecurrentEncoder):
         super().__init__(dictionary, embedding, recurrent, cfg.input_dropout)
         self.cfg = cfg
         self.reverse_model = reverse_model
+        self.known = KnownTranslations(dictionary.pad(), reverse_model.decoder.dictionary.pad())
 
     def search(self, src_tokens: Tensor, source: Memory) -> Tensor:
-        """Return the reverse translations (S, T), with padding on the right."""
+        """Return the reverse translations (S, T), with padding on the right.
+
+        Training searches for the translation of each source once. Generation remembers nothing, because it may go on
+        forever.
+        """
         limits = self.cfg.reverse_limits(source)
+        if not self.training:
+            return self.search_anew(src_tokens, limits)
+        return self.known.look_up(src_tokens, lambda rows: self.search_anew(src_tokens[rows], limits[rows]))
+
+    def search_anew(self, src_tokens: Tensor, limits: Tensor) -> Tensor:
+        """Translate all sources, each into at most as many tokens as `limits` (S) allow."""
         if self.cfg.reverse_beam > 1:
             return search_with_beam(self.reverse_model, src_tokens, limits, self.cfg.reverse_beam)
         decoder = self.reverse_model.decoder
@@ -163,6 +175,10 @@ class NSCModel(ReverseContextModel):
         initialize_recurrent(model, cfg.init_std)
         model.pretrained = Pretrained("--reverse-model", cfg.reverse_model, [(reverse_model, "", ())], needed=True)
         return model
+
+    def load_state_dict(self, *args, **kwargs):
+        self.encoder.known.forget()
+        return super().load_state_dict(*args, **kwargs)
 
     def reverse_translations(self, src_tokens: Tensor) -> Tensor:
         return self.encoder.search(src_tokens, *RecurrentEncoder.forward(self.encoder, src_tokens).memories)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from conftest import EOS, PAD, make_dictionary, make_model, random_batch
+from lwc_fairseq.models import nsc
 from lwc_fairseq.models.nsc import NSCConfig, NSCHSModel, NSCRTModel
 from properties import generated_scores_are_those_of_teacher_forcing, steps_equal_the_full_pass
 from reference_nsc import best_translation, states_model, words_model
@@ -83,6 +84,45 @@ def test_words_added_to_the_dictionary_change_nothing():
     before = model.reverse_translations(src)
     model.encoder.reverse_model.decoder.dictionary.add_symbol("neuer")
     assert torch.equal(model.reverse_translations(src), before)
+
+
+class TestKnownTranslations:
+    """Training searches for the translation of each source once."""
+
+    def test_they_are_those_of_a_search(self):
+        """Also in a batch with unknown sources."""
+        model = make_nsc(reverse_beam=3)
+        src, _ = random_batch(LENGTHS, types=15)
+        expected = [without_padding(row) for row in model.reverse_translations(src)]
+        model.train()
+        model.reverse_translations(src[1:2, src[1].ne(PAD)])
+        assert [without_padding(row) for row in model.reverse_translations(src)] == expected
+
+    def test_each_source_is_searched_for_once(self, monkeypatch):
+        """However it is padded."""
+        searched = []
+        search = nsc.search_with_beam
+        monkeypatch.setattr(nsc, "search_with_beam", lambda *args: searched.append(args[1]) or search(*args))
+        model = make_nsc(reverse_beam=3).train()
+        src, prev = random_batch(LENGTHS, types=15)
+        for rows in (slice(0, 2), slice(1, 4)):
+            model(src[rows], None, prev[rows])
+        model(torch.nn.functional.pad(src, (2, 1), value=PAD), None, prev)
+        assert [len(sources) for sources in searched] == [2, 2]
+
+    def test_other_weights_make_other_translations(self):
+        model, other = make_nsc(), make_nsc(seed=1)
+        src, _ = random_batch(LENGTHS, types=15)
+        before, expected = model.train().reverse_translations(src), other.reverse_translations(src)
+        assert before.tolist() != expected.tolist()
+        model.load_state_dict(other.state_dict())
+        assert torch.equal(model.reverse_translations(src), expected)
+
+    def test_generation_remembers_nothing(self):
+        model = make_nsc()
+        src, _ = random_batch(LENGTHS, types=15)
+        model.reverse_translations(src)
+        assert not model.encoder.known.found
 
 
 @EACH_MODEL
