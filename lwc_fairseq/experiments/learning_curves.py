@@ -3,6 +3,7 @@
 import itertools
 
 from matplotlib import colormaps
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..analysis.fonts import fonts_for
@@ -19,17 +20,19 @@ def make_learning_curves(losses: dict[str, Losses]) -> Figure:
     """
     with fonts_for("".join(losses)):
         figure = Figure(figsize=(8, 4), layout="constrained")
-        axes = figure.subplots()
-        colors = colormaps["tab10" if len(losses) <= 10 else "tab20"].colors
-        for color, (label, row) in zip(itertools.cycle(colors), losses.items(), strict=False):
-            axes.plot(
-                row.valid.keys(), row.valid.values(), color=color, label=label, marker="." * (len(row.valid) == 1)
-            )
-            axes.plot(row.train.keys(), row.train.values(), "--", color=color, linewidth=0.8)
-        axes.set(xlabel="updates", ylabel="loss (validation; dashed: training)", ylim=limits(list(losses.values())))
-        axes.grid(alpha=0.3)
-        axes.legend(fontsize=8)
+        plot_losses(figure.subplots(), losses)
     return figure
+
+
+def plot_losses(axes: Axes, losses: dict[str, Losses]) -> None:
+    """Draw the lines, labels and legend of `make_learning_curves`."""
+    colors = colormaps["tab10" if len(losses) <= 10 else "tab20"].colors
+    for color, (label, row) in zip(itertools.cycle(colors), losses.items(), strict=False):
+        axes.plot(row.valid.keys(), row.valid.values(), color=color, label=label, marker="." * (len(row.valid) == 1))
+        axes.plot(row.train.keys(), row.train.values(), "--", color=color, linewidth=0.8)
+    axes.set(xlabel="updates", ylabel="loss (validation; dashed: training)", ylim=limits(list(losses.values())))
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
 
 
 def limits(losses: list[Losses]) -> tuple[float, float]:

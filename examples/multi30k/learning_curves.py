@@ -1,0 +1,64 @@
+"""Draw the losses of the results page: one panel for each paper's models.
+
+    python examples/multi30k/learning_curves.py examples/results/multi30k_losses.tsv --seed 2 --out curves.png
+
+`lwc-fairseq table` draws those of your own runs.
+"""
+
+import argparse
+import csv
+from collections import defaultdict
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from lwc_fairseq.experiments.learning_curves import plot_losses
+from lwc_fairseq.experiments.training_log import Losses
+
+PANELS = {
+    "LWC": ("transformer", "lwc", "lwc_unshared", "lwc_separate", "lwc_no_sides", "lwc_no_positions", "context_gate"),
+    "DeepAtt": (
+        *("rnnsearch", "deepatt_1", "deepatt_3", "deepatt", "deepnmt", "vdeepatt", "wideatt", "mheadnmt", "udeepatt"),
+        "lstm",
+    ),
+    "ABD": ("rnnsearch", "r2l", "nsc_rt", "nsc_hs", "abd_rr", "abd"),
+}
+"""The rows of models.yaml in each panel."""
+
+
+def read(path: Path, seed: str) -> dict[str, Losses]:
+    """Read the losses of each model with this seed."""
+    losses: dict[str, Losses] = defaultdict(Losses)
+    with path.open(encoding="utf-8") as lines:
+        for line in csv.DictReader(lines, delimiter="\t"):
+            if line["seed"] == seed:
+                losses[line["model"]].valid[int(line["updates"])] = float(line["validation loss"])
+                losses[line["model"]].train[int(line["updates"])] = float(line["training loss"])
+    return losses
+
+
+def draw(losses: dict[str, Losses]) -> Figure:
+    """Plot the losses of these models. A panel with none of them is left out."""
+    panels = {title: {model: losses[model] for model in models if model in losses} for title, models in PANELS.items()}
+    panels = {title: panel for title, panel in panels.items() if panel}
+    figure = Figure(figsize=(13, 5), layout="constrained")
+    for axes, (title, panel) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True):
+        plot_losses(axes, panel)
+        axes.set_title(title)
+    return figure
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("losses", type=Path, help="table of losses, such as examples/results/multi30k_losses.tsv")
+    parser.add_argument("--seed", default="2", help="the seed whose runs are drawn (default: %(default)s)")
+    parser.add_argument("--out", type=Path, required=True, help="the picture, .png or .svg")
+    args = parser.parse_args()
+    losses = read(args.losses, args.seed)
+    if not losses:
+        raise SystemExit(f"{args.losses}: no losses with seed {args.seed}")
+    draw(losses).savefig(args.out, dpi=150)
+
+
+if __name__ == "__main__":
+    main()
