@@ -11,6 +11,7 @@ lwc\t2\t10\t5.5\t6
 lwc\t2\t20\t4.5\t5
 lwc\t3\t10\t5.25\t7
 rnnsearch\t2\t10\t3.5\t4
+abd_rr\t2\t10\t7\t2
 """
 
 
@@ -27,7 +28,7 @@ def test_each_panel_shows_its_models_with_one_seed(tmp_path):
     panels = script.draw(script.read(table, "2")).axes
     drawn = [[(line.get_linestyle(), list(line.get_ydata())) for line in axes.lines] for axes in panels]
     rnnsearch = [("-", [3.5]), ("--", [4.0])]
-    assert drawn == [[("-", [5.5, 4.5]), ("--", [6.0, 5.0])], rnnsearch, rnnsearch]
+    assert drawn == [[("-", [5.5, 4.5]), ("--", [6.0, 5.0])], rnnsearch, rnnsearch, [("-", [7.0]), ("--", [2.0])]]
     assert [axes.get_title() for axes in panels] == list(script.PANELS)
     (panel,) = script.draw(script.read(table, "3")).axes  # the others would be empty
     assert panel.get_title() == "LWC" and list(panel.lines[0].get_ydata()) == [5.25]
