@@ -43,10 +43,11 @@ def draw(losses: dict[str, Losses]) -> Figure:
     """Plot the losses of these models. A panel with none of them is left out."""
     panels = {title: {model: losses[model] for model in models if model in losses} for title, models in PANELS.items()}
     panels = {title: panel for title, panel in panels.items() if panel}
-    rows = math.ceil(len(panels) / 2)
+    columns = min(2, len(panels))
+    rows = math.ceil(len(panels) / columns)
     figure = Figure(figsize=(13, 5 * rows), layout="constrained")
     for place, (title, panel) in enumerate(panels.items(), start=1):
-        axes = figure.add_subplot(rows, 2, place)
+        axes = figure.add_subplot(rows, columns, place)
         plot_losses(axes, panel)
         axes.set_title(title)
     return figure
