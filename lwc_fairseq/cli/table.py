@@ -102,7 +102,7 @@ def make_table(args: argparse.Namespace) -> int:
         raise UserError(f"{args.table} {needs}")
     if not args.collect:
         check_data(args.data)
-        check_flags(jobs)
+    check_flags(jobs)
     references = [read_lines(path) for path in args.references]
     gold = read_alignments(args.gold, args.gold_first) if args.gold else None
     make_folder(args.out)

@@ -94,15 +94,20 @@ def quote(value: object) -> str:
 
 
 def is_same_command(line: str, command: Command) -> bool:
-    """Return whether a shell line is that command, even if packages of --user-dir have moved since it was written."""
-    return without_folders(shlex.split(line)) == without_folders(command)
+    """Return whether a shell line is that command. Paths may be relative in one and absolute in the other, and packages
+    of --user-dir may have moved since the line was written."""
+    return comparable(shlex.split(line)) == comparable(command)
 
 
-def without_folders(command: Command) -> Command:
-    """Replace the packages of --user-dir by their names."""
+def comparable(command: Command) -> Command:
+    """Replace the packages of --user-dir by their names, and all other words, as if they were paths, by full paths."""
     pairs = itertools.pairwise(["", *command])
-    return [package_names(word) if flag == "--user-dir" else word for flag, word in pairs]
+    return [package_names(word) if flag == "--user-dir" else full_paths(word) for flag, word in pairs]
 
 
 def package_names(user_dir: str) -> str:
     return os.pathsep.join(Path(one).name for one in user_dir.split(os.pathsep))
+
+
+def full_paths(word: str) -> str:
+    return os.pathsep.join(os.path.realpath(path) for path in word.split(os.pathsep))

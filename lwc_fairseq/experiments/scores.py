@@ -18,7 +18,7 @@ class Scores:
     """The scores of the finished jobs.
 
     Args:
-        failures: the reasons of failed jobs. A job is added if its output is unreadable or comes from other flags.
+        failures: the reasons of failed jobs. A job is added if its output is unreadable.
         references: reference translations that replace those in the output of fairseq-generate.
         gold: gold alignments of the test set, for a table of AER.
     """
@@ -43,8 +43,6 @@ class Scores:
                     failures[job.folder] = str(error)
 
     def _add(self, job: Job) -> None:
-        if refusal := job.refusal():
-            raise UserError(refusal)
         output = job.folder.generated
         if self.settings.table.metric == "aer":
             self.by_run[job.folder] = alignment_score(output, self.gold)

@@ -170,16 +170,24 @@ def test_killed_in_training_it_goes_on_to_the_same_table(command, finished, tmp_
     assert {path: path.read_bytes() for path in tmp_path.glob("*/*/*.log")} == logs  # nothing was done twice
 
 
-def test_other_flags_than_those_of_finished_rows_are_refused(command, finished, tmp_path):
+@pytest.mark.parametrize("how", [[], ["--collect"]])
+def test_other_flags_than_those_of_finished_rows_are_refused(command, finished, how):
     """Before anything runs; the results stay."""
     before = {path: path.read_bytes() for path in finished.glob("**/*.*")}
-    message = refused(*command, finished, "--train=--cpu --max-epoch 9")
+    message = refused(*command, finished, "--train=--cpu --max-epoch 9", *how)
     assert "train.command has other flags than this command: remove " in message
     assert message.endswith("or give another --out; nothing was changed (2 runs in all)")
     assert {path: path.read_bytes() for path in finished.glob("**/*.*")} == before
     rest = run(*command, finished, "--rows", "both")  # a part of the table, over the same folder
     assert "| both |" in rest.stdout and "failed" not in rest.stdout
     run(*command, finished)
+
+
+def test_paths_may_be_relative_in_one_command_and_absolute_in_another(command, finished):
+    words = [os.path.relpath(word, ROOT) if Path(word).is_absolute() else word for word in map(str, command)]
+    before = rows(finished)
+    collected = run(*words, os.path.relpath(finished, ROOT), "--collect")
+    assert "failed" not in collected.stdout and rows(finished) == before
 
 
 def test_the_package_may_be_moved_between_two_runs(command, finished, tmp_path):
