@@ -57,12 +57,13 @@ def load(
         if path and not Path(path).exists():
             raise UserError(f"{name} {path}: no such file or folder")
     folder = Path(data) if data else data_of_training(paths[0])
+    overrides = dict(settings)
     if tokenizer:
-        settings["tokenizer"] = tokenizer
+        overrides["tokenizer"] = tokenizer
     if attention:
-        settings["print_alignment"] = "hard"
+        overrides["print_alignment"] = "hard"
     names = os.pathsep.join(str(path.resolve()) for path in paths)
-    loaded = from_pretrained(str(paths[0].resolve().parent), names, str(folder.resolve()), **settings)
+    loaded = from_pretrained(str(paths[0].resolve().parent), names, str(folder.resolve()), **overrides)
     check_settings(settings, loaded["args"])
     model = GeneratorHubInterface(loaded["args"], loaded["task"], loaded["models"])
     preparation = None if bpe_codes or sentencepiece_model or tokenizer else read_preparation(folder)

@@ -37,6 +37,12 @@ def test_sub_words(tiny_checkpoint, tiny_data, printed, tmp_path):
     assert model.translate(SENTENCES[0]) == printed[0]
 
 
+def test_a_tokenizer_of_fairseq(tiny_checkpoint, tiny_data, printed):
+    model = load(tiny_checkpoint, tiny_data, tokenizer="moses", source_lang="de", target_lang="en")
+    assert model.translate(SENTENCES) == printed
+    assert torch.equal(model.encode("ba,de"), model.binarize("ba , de"))
+
+
 def test_settings_of_the_task(tiny_checkpoint, tiny_data):
     scores = [
         load(tiny_checkpoint, tiny_data, **settings).generate([torch.tensor([5, 6, 2])])[0][0]["score"]

@@ -25,6 +25,7 @@ from ..analysis.panels import panels, sentences
 from ..analysis.picture import make_figure
 from ..analysis.translations import read_generated
 from ..files import write_whole
+from ..models.interface import gives_attention
 from ..plugins import import_plugins
 from .columns import FLAGS_IN_ORDER, cell, columns_of, notes
 from .layout import RunFolder, TableFolder
@@ -179,10 +180,13 @@ def lengths(finished: FinishedTable) -> Iterator[str]:
 
 
 def alignments(finished: FinishedTable, gold: list[Gold], gold_file: Path) -> Iterator[str]:
-    """Yield the alignment error rate of each layer of each model."""
+    """Yield the alignment error rate of each layer of each model whose attention can be read."""
     found = []
     for row, path in tqdm(finished.checkpoints(), desc="alignments", leave=False):
-        forced = force(*load(str(path), finished.data), "test")
+        model, task = load(str(path), finished.data)
+        if not gives_attention(model):
+            continue
+        forced = force(model, task, "test")
         rates = layer_error_rates(forced, gold, gold_file)
         found.append((row.label, {name: f"{100 * rate.aer:.1f}" for name, rate in rates.items()}))
     if not found:
@@ -221,15 +225,18 @@ def sentence(line: int, source: str, reference: str, translations: dict[str, str
 
 
 def attention(finished: FinishedTable) -> Iterator[str]:
-    """Yield a picture of each model's attention for one sentence."""
+    """Yield a picture of each model's attention for one sentence, or say that it cannot be read."""
     models = finished.checkpoints()
     if not models:
         return
     yield "<h2>Attention</h2>"
     for row, path in tqdm(models, desc="attention", leave=False):
         model, task = load(str(path), finished.data)
-        made = panels(model, task, typical_source(task), None, None, None)
         yield f"<h3>{html.escape(row.label)}</h3>"
+        if not gives_attention(model):
+            yield f"<p>The attention of this model ({type(model).__name__}) cannot be read.</p>"
+            continue
+        made = panels(model, task, typical_source(task), None, None, None)
         yield image(as_png(make_figure(made, sentences(made[0], task), 55)), f"attention of {row.label}")
 
 

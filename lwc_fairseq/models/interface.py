@@ -78,20 +78,25 @@ def unwrap(model: nn.Module) -> nn.Module:
     return model.module.module if isinstance(model, ModuleProxyWrapper) else model
 
 
+def gives_attention(model: nn.Module) -> bool:
+    """Return whether :func:`attention_weights` works with a model."""
+    return isinstance(model, (TranslationModel, TransformerModelBase))
+
+
 def attention_weights(model: nn.Module, src_tokens: Tensor, prev_output_tokens: Tensor) -> DecoderAttention:
     """Return the attention weights of a model of this plugin or of fairseq's Transformer, for a given translation.
 
     Raises:
         UserError: the model is of another class.
     """
-    if isinstance(model, TranslationModel):
-        return model.attention(src_tokens, prev_output_tokens)
+    if not gives_attention(model):
+        raise UserError(
+            f"{type(model).__name__}: cannot read the attention weights of this model; use one of this plugin's models "
+            "or one of fairseq's Transformers"
+        )
     if isinstance(model, TransformerModelBase):
         return transformer_attention(model, src_tokens, prev_output_tokens)
-    raise UserError(
-        f"{type(model).__name__}: cannot read the attention weights of this model; use one of this plugin's models "
-        "or one of fairseq's Transformers"
-    )
+    return model.attention(src_tokens, prev_output_tokens)
 
 
 def transformer_attention(

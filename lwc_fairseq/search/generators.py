@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 
 from fairseq.checkpoint_utils import load_model_ensemble
 from fairseq.models import BaseFairseqModel, FairseqDecoder
@@ -48,7 +49,7 @@ def build_ranked_generator(
         return generator
     generator.normalize_scores = False  # the ranking divides by the penalty
     if task.cfg.agreement_path:
-        reverse_models = load_reverse_models(task, like=models[0])
+        reverse_models = place_reverse_models(task, like=models[0])
         reverse_generator = build(reverse_models, options, kind, None)
         generator = AgreementSearch(generator, reverse_generator, reverse_models, task.target_dictionary)
     return RankedGenerator(generator, ranking)
@@ -96,22 +97,35 @@ def without_attention(decoder: FairseqDecoder) -> Iterator[None]:
         decoder.need_attn = needed
 
 
-def load_reverse_models(task: FairseqTask, like: BaseFairseqModel) -> list[BaseFairseqModel]:
-    """Load the models of --agreement-path, with the device and the precision of `like`.
+def place_reverse_models(task: FairseqTask, like: BaseFairseqModel) -> list[BaseFairseqModel]:
+    """Return the models of --agreement-path, with the device and the precision of `like`. The task keeps them, because
+    fairseq's interface in Python builds a generator for each call.
 
     Raises:
         UserError: a model was not trained from right to left.
     """
+    if not task.reverse_models:
+        task.reverse_models = load_reverse_models(task)
     weight = next(like.parameters())
+    return [model.to(device=weight.device, dtype=weight.dtype) for model in task.reverse_models]
+
+
+def load_reverse_models(task: FairseqTask) -> list[BaseFairseqModel]:
+    """Load the models of --agreement-path.
+
+    Raises:
+        UserError: a model was not trained from right to left.
+    """
+    builder = copy(task)  # the task keeps what it knows of the models in --path
+    builder.trained_reversed = []
     models = []
     for path in split_paths(task.cfg.agreement_path):
-        (model,), saved = load_model_ensemble([path], task=task)
+        (model,), saved = load_model_ensemble([path], task=builder)
         if not is_reversed(saved.task):
             raise UserError(
                 f"--agreement-path {path}: this model was not trained from right to left; train one with --task "
                 "concat_translation --reverse-target"
             )
-        model.to(device=weight.device, dtype=weight.dtype).eval()
         model.make_generation_fast_(need_attn=False)
         models.append(model)
     return models

@@ -7,6 +7,7 @@ from typing import Optional
 
 import torch
 from fairseq.data import LanguagePairDataset
+from fairseq.models import BaseFairseqModel
 from fairseq.sequence_scorer import SequenceScorer
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
@@ -75,6 +76,7 @@ class ConcatTranslationTask(TranslationTask):
         self.with_packing = False  # whether the model reads the packed stream; build_model sets it
         self.longest_source: int | None = None  # in tokens; build_generator sets it
         self.trained_reversed: list[bool] = []  # of each model from a checkpoint; build_model adds to it
+        self.reverse_models: list[BaseFairseqModel] = []  # of --agreement-path; build_generator loads them
 
     def build_model(self, cfg, from_checkpoint: bool = False):
         """Build the model, set `with_packing`, and note the order of targets that a checkpoint was trained with."""

@@ -1,12 +1,14 @@
 """Asynchronous bidirectional decoding and its relatives through fairseq's own commands, on real files."""
 
 import json
+import math
 
 import pytest
 import torch
 from fairseq.checkpoint_utils import load_model_ensemble_and_task
 
 from conftest import LONG, TINY_TRAINING, hypotheses, run
+from lwc_fairseq import load
 
 SIZES = ("--embed-dim", "12", "--hidden-dim", "16", "--init-std", "0.1")
 CONCAT = ("--user-dir", "lwc_fairseq", "--task", "concat_translation")
@@ -169,6 +171,17 @@ def test_agreement_of_two_directions(tiny_data, left_to_right, reverse):
     both = f"{left_to_right}:{reverse}"
     swapped = generate(tiny_data, left_to_right, "--agreement-path", both, check=False)
     assert swapped.returncode and "this model was not trained from right to left" in swapped.stderr
+
+
+def test_agreement_of_two_directions_in_python(tiny_data, left_to_right, reverse):
+    """Also in the second call, for which fairseq builds another generator."""
+    printed = close(generate(tiny_data, left_to_right, "--agreement-path", reverse).stdout)
+    model = load(left_to_right, tiny_data, agreement_path=str(reverse))
+    model.task.load_dataset("test")
+    for i in range(2):
+        (found,) = model.generate([model.task.dataset("test")[i]["source"]], beam=3, max_len_b=12)
+        score_in_bits = found[0]["score"].item() / math.log(2)
+        assert (model.decode(found[0]["tokens"]), score_in_bits) == printed[i]
 
 
 def test_other_criteria_and_models(tiny_data, tmp_path):

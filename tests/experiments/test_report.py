@@ -8,7 +8,7 @@ import shutil
 import pytest
 from browser import Seen, look_at
 
-from conftest import refused, run
+from conftest import TINY_TRAINING, refused, run
 from lwc_fairseq.experiments.columns import LOSSES
 from lwc_fairseq.experiments.learning_curves import make_learning_curves
 from lwc_fairseq.experiments.report import read_table, write_report
@@ -141,6 +141,19 @@ def test_data_that_is_somewhere_else(finished, tiny_data, tiny_checkpoint):
     assert refused("lwc-fairseq", "report", finished) == "lwc-fairseq: error: --data data: no such folder"
     run("lwc-fairseq", "report", finished, "--data", tiny_data)
     assert "attention of ours" in (finished / "report.html").read_text()
+
+
+def test_a_model_whose_attention_cannot_be_read(finished, tiny_data, tiny_checkpoint):
+    """fairseq's LSTM: the report says so, and has the alignments and attention of the other models."""
+    sizes = [f"--{side}-{size}=8" for side in ("encoder", "decoder") for size in ("embed-dim", "hidden-size")]
+    lstm = ("--arch", "lstm", *sizes, "--decoder-out-embed-dim", "8", "--max-update", "1")
+    run("fairseq-train", tiny_data, *lstm, *TINY_TRAINING, "--save-dir", finished / "base" / "seed1")
+    shutil.copy(tiny_checkpoint, finished / "ours" / "seed1" / "checkpoint_best.pt")
+    (finished / "gold").write_text("0-0\n" * 20)
+    run("lwc-fairseq", "report", finished, "--data", tiny_data, "--gold", finished / "gold")
+    page = (finished / "report.html").read_text()
+    assert "attention of ours" in page and "The attention of this model (LSTMModel) cannot be read." in page
+    assert "<td>ours</td>" in page.partition("Word alignments")[2].partition("</table>")[0]
 
 
 def test_each_sentence_is_read_in_its_own_direction(finished):
