@@ -58,12 +58,15 @@ def add_runs(table) -> None:
     )
     table.add_argument("--rows", nargs="+", metavar="NAME", help="run only these rows and the rows that they need")
     table.add_argument("--seeds", type=positive, default=1, metavar="N", help="runs of each row (default: 1)")
-    table.add_argument(
-        "--train", type=shlex.split, default=[], metavar="FLAGS", help="additional flags of fairseq-train"
-    )
-    table.add_argument(
-        "--generate", type=shlex.split, default=[], metavar="FLAGS", help="additional flags of fairseq-generate"
-    )
+    for phase in ("train", "generate"):
+        table.add_argument(
+            f"--{phase}",
+            action="extend",
+            type=shlex.split,
+            default=[],
+            metavar="FLAGS",
+            help=f"additional flags of fairseq-{phase}, which override others; may be given several times",
+        )
 
 
 def add_scoring(table) -> None:

@@ -124,6 +124,15 @@ def test_printed_commands_run_as_they_stand(command, finished, tmp_path):
     assert rows(tmp_path / "by hand") == rows(finished)
 
 
+@pytest.mark.parametrize("phase", ["train", "generate"])
+def test_flags_that_are_given_several_times_add_up(command, tmp_path, phase):
+    """A recipe gives some, and its user more."""
+    twice = (f"--{phase}", "--seed 7 --log-interval 3", f"--{phase}", "--seed 8")
+    lines = run(*command, tmp_path / "out", "--dry-run", *twice).stdout.splitlines()
+    chosen = [line for line in lines if f"fairseq-{phase} " in line]
+    assert chosen and all("--cpu --seed 7 --log-interval 3 --seed 8" in line for line in chosen)
+
+
 def test_told_to_end_it_says_what_it_stops_and_how_to_go_on(command, tmp_path):
     """Only the table receives the signal, and passes it on; the training that runs saves."""
     out, log = tmp_path / "out", tmp_path / "out" / "rnnsearch" / "seed1" / "train.log"

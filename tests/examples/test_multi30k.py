@@ -36,6 +36,9 @@ def test_recipe_on_a_slice(tmp_path, flags, rows):
     assert "failed" not in (out / "table" / "table.md").read_text()
     assert {path.parts[-3] for path in (out / "table").glob("*/seed1/checkpoint_best.pt")} == {*rows} & {*TRAINED}
 
+    lines = (out / "table" / rows[0] / "seed1" / "generated.txt").read_text(encoding="utf-8").splitlines()
+    assert not [line for line in lines if line.startswith("H-") and ("▁" in line or "@@" in line)]
+
     checkpoint = out / "table" / rows[0] / "seed1" / "checkpoint_best.pt"
     scored = run("bash", RECIPE / "evaluate.sh", checkpoint, "--out", out, "--", "--cpu").stdout
     assert '"name": "BLEU"' in scored and "tok:none" in scored
