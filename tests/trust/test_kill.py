@@ -227,6 +227,33 @@ def test_several_processes_that_are_told_to_end_save_together(tiny_data, tmp_pat
     assert saved["optimizer_history"][-1]["num_updates"] == number < 2000
 
 
+WOULD_SPAWN_TWO = dedent("""
+    import signal
+
+    import torch
+    from fairseq_cli.train import cli_main
+
+    from lwc_fairseq_compat.termination import pass_signal_on
+
+    def spawn(fn, args, nprocs, join):
+        print(nprocs, signal.getsignal(signal.SIGTERM) is pass_signal_on)
+
+    torch.cuda.is_available = lambda: True
+    torch.cuda.device_count = lambda: 2
+    torch.multiprocessing.spawn = spawn
+    cli_main()
+""")
+
+
+@pytest.mark.parametrize("precision", ["--fp16", "--bf16"])
+def test_signals_are_passed_on_to_processes_on_gpus(tiny_data, tmp_path, precision):
+    """Without GPUs: no process is started. fairseq takes --bf16 for the sign of a TPU."""
+    _, *arguments = training(tiny_data, tmp_path / "out", "lwc", 2, precision)
+    arguments.remove("--cpu")
+    done = run("python", "-c", WOULD_SPAWN_TWO, *arguments, "--distributed-world-size", "2")
+    assert done.stdout.splitlines()[-1] == "2 True"
+
+
 HOLDS_AN_UPDATE = dedent("""
     import os
     import time
