@@ -36,6 +36,8 @@ class Termination:
     def __init__(self):
         self.requested_at = None  # in seconds of the monotonic clock
         self.number = None  # of the signal
+        self.is_agreed = False  # whether all processes know of it
+        self.has_waited = False  # for fairseq to validate and save
 
     def listen(self):
         """Handle the signals from now on, except those that the program handles in its own way."""
@@ -54,21 +56,31 @@ class Termination:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
 
-    def is_requested(self, updates):
-        """Return whether any process of the job received a signal.
+    def ends_training(self, updates, fairseq_saves):
+        """Return whether training ends after the current update. All processes call this after the same update.
 
         Args:
-            updates: the number of updates so far. All processes call this after the same update.
+            updates: the number of updates so far.
+            fairseq_saves: whether fairseq itself validates or saves after this update. Training then goes on to the
+                next update, because a checkpoint from before would resume without this validation. It waits only once.
         """
-        requested = self.requested_at is not None
-        if not torch.distributed.is_initialized():
-            return requested
-        on_gpus = torch.distributed.get_backend() == "nccl"
-        if on_gpus and updates % UPDATES_BETWEEN_QUESTIONS:
+        if not self.is_requested(updates):
             return False
-        anywhere = torch.tensor(int(requested), device="cuda" if on_gpus else "cpu")
-        torch.distributed.all_reduce(anywhere, op=torch.distributed.ReduceOp.MAX)
-        return bool(anywhere)
+        waits = fairseq_saves and not self.has_waited
+        self.has_waited = True
+        return not waits
+
+    def is_requested(self, updates):
+        """Return whether any process of the job received a signal."""
+        received = self.requested_at is not None
+        if not torch.distributed.is_initialized():
+            return received
+        on_gpus = torch.distributed.get_backend() == "nccl"
+        if not self.is_agreed and not (on_gpus and updates % UPDATES_BETWEEN_QUESTIONS):
+            anywhere = torch.tensor(int(received), device="cuda" if on_gpus else "cpu")
+            torch.distributed.all_reduce(anywhere, op=torch.distributed.ReduceOp.MAX)
+            self.is_agreed = bool(anywhere)
+        return self.is_agreed
 
 
 termination = Termination()
@@ -94,8 +106,8 @@ def listen_when_training_begins(get_train_iterator):
 def save_when_terminated(train_step):
     """Save after the current update and exit with status 143 (130 after Ctrl-C), which scripts treat as a failure.
 
-    If fairseq is about to validate and save after this update anyway, training ends at the next occasion, so that
-    resuming is exact. Several processes agree on whether all of them stop.
+    If fairseq is about to validate and save after this update anyway, training ends after the next one. Several
+    processes agree on whether all of them stop.
     Why: fairseq dies at the signal, and loses what it has learned since the last checkpoint. Needed: always.
     """
     from fairseq import checkpoint_utils
@@ -105,11 +117,15 @@ def save_when_terminated(train_step):
     @functools.wraps(train_step)
     def train_step_and_end(self, *args, **kwargs):
         logging_output = train_step(self, *args, **kwargs)
-        if termination.is_requested(self.get_num_updates()) and not fairseq_saves_now(self):
-            checkpoint_utils.save_checkpoint(self.cfg.checkpoint, self, self._train_iterator, None)
+        updates, checkpoint = self.get_num_updates(), self.cfg.checkpoint
+        is_last = 0 < self.cfg.optimization.max_update <= updates
+        if not is_last and termination.ends_training(updates, fairseq_saves_now(self)):
+            checkpoint_utils.save_checkpoint(checkpoint, self, self._train_iterator, None)
             if torch.distributed.is_initialized():
                 torch.distributed.barrier()  # the launcher terminates all processes as soon as one exits
-            logger.info(f"terminated after update {self.get_num_updates()}; the same command goes on there")
+            is_unsaved = checkpoint.no_save or checkpoint.no_last_checkpoints
+            what = "there is no checkpoint_last.pt to go on from" if is_unsaved else "the same command goes on there"
+            logger.info(f"terminated after update {updates}; {what}")
             sys.exit(128 + (termination.number or signal.SIGTERM))  # another process may have received it
         return logging_output
 
@@ -121,8 +137,7 @@ def fairseq_saves_now(trainer):
     updates = trainer.get_num_updates()
     intervals = (trainer.cfg.checkpoint.save_interval_updates, trainer.cfg.dataset.validate_interval_updates)
     at_interval = any(interval > 0 and updates % interval == 0 for interval in intervals)
-    is_last = 0 < trainer.cfg.optimization.max_update <= updates
-    return trainer._train_iterator.end_of_epoch() or at_interval or is_last
+    return trainer._train_iterator.end_of_epoch() or at_interval
 
 
 @mends("fairseq.data.iterators", "EpochBatchIterator._get_iterator_for_epoch")

@@ -189,6 +189,30 @@ def test_told_to_end_it_saves(tiny_data, tmp_path, undisturbed, family, workers,
     assert_same_end(out, undisturbed(family))
 
 
+@pytest.mark.parametrize(
+    "flags",
+    [("--batch-size", "999", "--max-tokens", "9999"), ("--validate-interval-updates", "1")],
+    ids=["one update an epoch", "validated each time"],
+)
+def test_told_to_end_where_each_update_is_validated(tiny_data, tmp_path, flags):
+    """It does not wait for an update that fairseq does not follow by something else: there is none."""
+    out, whole = tmp_path / "out", tmp_path / "whole"
+    started = Started(training(tiny_data, out, "lwc", UPDATES, *flags), tmp_path / "log")
+    started.wait_for('begin validation on "valid" subset')
+    assert started.end(signal.SIGTERM) == 128 + signal.SIGTERM
+    assert "the same command goes on there" in (tmp_path / "log").read_text()
+    for folder in (out, whole):
+        run(*training(tiny_data, folder, "lwc", UPDATES, *flags))
+    assert_same_end(out, whole)
+
+
+def test_told_to_end_without_checkpoints_it_says_so(tiny_data, tmp_path):
+    started = Started(training(tiny_data, tmp_path / "out", "lwc", 2000, "--no-save"), tmp_path / "log")
+    started.wait_for("Start iterating over samples")
+    assert started.end(signal.SIGTERM) == 128 + signal.SIGTERM
+    assert re.search(r"terminated after update \d+; there is no checkpoint_last.pt", (tmp_path / "log").read_text())
+
+
 def is_alive(process: int) -> bool:
     """Whether a process runs. A zombie does not."""
     try:
