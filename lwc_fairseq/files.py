@@ -31,8 +31,8 @@ def read_lines(path: Path) -> list[str]:
     return text.removesuffix("\n").split("\n")
 
 
-def make_folder(out: Path) -> None:
-    """Create the folder that --out names, or that of its file.
+def make_folder(out: Path, option: str = "--out") -> None:
+    """Create the folder that an option names, or that of its file.
 
     Raises:
         UserError: the folder cannot be created.
@@ -40,4 +40,4 @@ def make_folder(out: Path) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"--out {out}: {error.strerror}") from error
+        raise UserError(f"{option} {out}: {error.strerror}") from error

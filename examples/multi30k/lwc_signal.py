@@ -29,6 +29,7 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from lwc_fairseq.models.lwc_transformer import LWCTransformerModel
+from lwc_fairseq.tasks.concat_translation import ConcatTranslationTask
 
 SIDES = ("source", "target")
 
@@ -107,6 +108,8 @@ def read(checkpoint: str, data: str, sentences: int) -> tuple[LWCTransformerMode
     (trained,), cfg, task = load_model_ensemble_and_task([checkpoint], arg_overrides={"data": data})
     if not isinstance(trained, LWCTransformerModel):
         raise SystemExit(f"{checkpoint}: a {type(trained).__name__}: give a checkpoint of an LWC Transformer")
+    if not isinstance(task, ConcatTranslationTask) or cfg.model.unshared_weights:
+        raise SystemExit(f"{checkpoint}: give a checkpoint of --task concat_translation, without --unshared-weights")
     return task.build_model(cfg.model), trained, first_sentences(task, sentences), task.target_dictionary.pad()
 
 

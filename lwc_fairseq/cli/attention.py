@@ -51,8 +51,9 @@ def layer_choice(text: str) -> int | str | None:
 
 def attention_command(args: argparse.Namespace) -> int:
     check_format(args.out)  # before the model, which takes longer to load
-    for path in filter(None, (args.out, args.weights)):
-        make_folder(path.parent)
+    make_folder(args.out.parent)
+    if args.weights:
+        make_folder(args.weights.parent, "--weights")
     split = segmenter(args.bpe_codes, args.sentencepiece_model)
     source, target = split(args.source), split(args.target) if args.target is not None else None
     import_plugins(args.user_dir)

@@ -95,7 +95,10 @@ class ABDDecoder(RecurrentDecoder):
 
 
 def last_forward_state(source: Memory) -> Tensor:
-    """Return the forward RNN's state (S, d) at the last word of each sentence: the first d of the 2d entries of h_i."""
+    """Return the forward RNN's state (S, d) at the last word of each sentence: the first d of the 2d entries of h_i.
+
+    In training, --input-dropout has dropped entries of it, as of all h_i.
+    """
     last = (~source.padding_mask).sum(1).sub(1).clamp(min=0)
     return source.states[torch.arange(len(last), device=last.device), last].chunk(2, dim=-1)[0]
 

@@ -156,14 +156,15 @@ def output_features(model: nn.Module, net_input: dict[str, Tensor], target_slots
 
 
 def linear_output_layer(model: nn.Module) -> nn.Linear:
-    """Return the output layer of a fairseq model whose decoder takes `features_only`.
+    """Return the output layer of a fairseq model that takes `features_only`, as its decoder does.
 
     Raises:
         UserError: the model has no such layer.
     """
     decoder = model.decoder if isinstance(model, FairseqEncoderDecoderModel) else None
     output = getattr(decoder, "output_projection", None)
-    gives_features = decoder is not None and "features_only" in inspect.signature(decoder.forward).parameters
+    forwards = [] if decoder is None else [model.forward, decoder.forward]
+    gives_features = forwards and all("features_only" in inspect.signature(one).parameters for one in forwards)
     if gives_features and isinstance(output, nn.Linear) and decoder.adaptive_softmax is None:
         return output
     raise UserError(

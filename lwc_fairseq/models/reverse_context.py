@@ -26,8 +26,8 @@ class ReverseContextConfig(RecurrentConfig):
     input_dropout: Optional[float] = field(  # noqa: UP045 (fairseq knows this spelling only)
         default=None,
         metadata={
-            "help": "dropout of the word embeddings, and of the encoder states that attention reads (default: the same "
-            "as --dropout)"
+            "help": "dropout of the word embeddings, and of the encoder states that attention reads and that the "
+            "backward decoder of abd begins with (default: the same as --dropout)"
         },
     )
     max_reverse_len_a: float = field(
@@ -65,7 +65,7 @@ class ReverseContextModel(TranslationModel):
 
     pretrained: Pretrained
     renamed: dict[str, str] = {}
-    """Maps prefixes of parameter names in checkpoints of version 0.1 to the current prefixes."""
+    """Maps prefixes of parameter names in older checkpoints to the current prefixes."""
 
     @classmethod
     def read_config(cls, cfg) -> ReverseContextConfig:

@@ -6,7 +6,7 @@ Letters: S sentences, R = S · beam hypotheses, t cached tokens, m new tokens, H
 import torch
 from torch import Tensor
 
-from .row_groups import group_rows
+from .row_groups import kept_sentences
 from .source_cache import SourceCache
 
 FIRST_TOKENS = 32
@@ -105,17 +105,16 @@ class TargetCache:
         Keys and values are copied only if sentences are dropped or change places, or if the beam changes. Reading
         `order` synchronizes with the device once.
         """
-        kept, beam = group_rows(order.tolist(), self.beam)
+        kept, beam = kept_sentences(order, self.memory.size(2), self.beam)
         if beam != self.beam:
             self._regroup(order, beam)
             return
         self.reorder_hypotheses(order)
-        if kept != list(range(self.memory.size(2))):
-            index = torch.tensor(kept, dtype=torch.long, device=order.device)
+        if kept is not None:
             shape = list(self.memory.shape)
             shape[2] = len(kept)
             fewer = self.memory.new_empty(shape)
-            fewer[:, :, :, :, : self.length] = self.memory[:, :, :, :, : self.length].index_select(2, index)
+            fewer[:, :, :, :, : self.length] = self.memory[:, :, :, :, : self.length].index_select(2, kept)
             self.memory = fewer
 
     def _regroup(self, order: Tensor, beam: int) -> None:

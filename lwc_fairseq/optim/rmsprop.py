@@ -64,7 +64,7 @@ class CenteredRMSprop(torch.optim.Optimizer):
         super().__init__(params, {"lr": lr, "rho": rho, "eps": eps, "momentum": momentum, "weight_decay": weight_decay})
 
     def __setstate__(self, state: dict) -> None:
-        """torch's hook for loading. Checkpoints of version 0.1 were written by torch's RMSprop and lack ρ and m."""
+        """torch's hook for loading. Older checkpoints were written by torch's RMSprop and lack ρ and m."""
         super().__setstate__(state)
         for group in self.param_groups:
             for name, value in self.defaults.items():

@@ -95,12 +95,18 @@ class ConcatTranslationTask(TranslationTask):
         """Load a split. `task_cfg` is the task's configuration in the checkpoint, if there is one.
 
         Raises:
-            UserError: --num-batch-buckets is set, or --reverse-target differs from the checkpoint's.
+            UserError: --num-batch-buckets is set, --load-alignments together with --reverse-target, or
+                --reverse-target differs from the checkpoint's.
         """
         if self.cfg.num_batch_buckets:
             raise UserError(
                 f"--num-batch-buckets {self.cfg.num_batch_buckets}: concat_translation packs batches without padding; "
                 "leave the flag out"
+            )
+        if self.cfg.reverse_target and self.cfg.load_alignments:
+            raise UserError(
+                "--load-alignments cannot be combined with --reverse-target, because alignments number the words of "
+                "targets in reading order: leave one of them out"
             )
         if task_cfg is not None:
             self._check_order([is_reversed(task_cfg)])

@@ -187,6 +187,8 @@ def test_alignments_for_a_model_without_attention_in_training(tiny_text, tmp_pat
             assert "this model computes no attention weights in training" in refused(*command)
         else:
             run(*command)
+    reversed_targets = (*training(data, tmp_path / "r2l", *TASK, *FAMILIES["deepatt"], "--reverse-target"), *criterion)
+    assert "--load-alignments cannot be combined with --reverse-target" in refused(*reversed_targets)
 
 
 def test_best_checkpoint_by_bleu_that_is_not_computed(tiny_data, tmp_path):
@@ -354,6 +356,8 @@ def test_missing_folders_of_out_are_made(tiny_data, tiny_checkpoint, tmp_path):
     (tmp_path / "file").write_text("")
     message = refused("lwc-fairseq", "average", tiny_checkpoint, "--out", tmp_path / "file" / "mean.pt")
     assert f"error: --out {tmp_path / 'file'}: " in message
+    picture = ("--source", "ba", "--out", tmp_path / "picture.svg", "--weights", tmp_path / "file" / "weights.npz")
+    assert f"error: --weights {tmp_path / 'file'}: " in refused("lwc-fairseq", "attention", *model, *picture)
 
 
 IMPATIENT = """

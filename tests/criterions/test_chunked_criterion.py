@@ -88,7 +88,7 @@ def test_distributed_training_that_looks_for_unused_parameters(name, output, tmp
 def test_other_models_are_refused():
     without_features = make_transformer(arch="transformer")
     without_features.decoder.output_projection = torch.nn.Identity()
-    for model in (torch.nn.Linear(1, 1), without_features):
+    for model in (torch.nn.Linear(1, 1), without_features, make_transformer(arch="transformer_align")):
         with pytest.raises(ValueError, match=r"no features .* use label_smoothed_cross_entropy or cross_entropy"):
             ours(0.1, False)(model, sample())
     with pytest.raises(ValueError, match=r"--label-smoothing 1\.0: must be in \[0, 1\)"):

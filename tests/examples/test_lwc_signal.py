@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from conftest import ROOT, make_lwc, random_batch, refused, run
+from conftest import ROOT, TASK, TINY_LWC, TINY_TRAINING, make_lwc, random_batch, refused, run
 from lwc_fairseq.data.packing import Packing, pack
 
 SCRIPT = ROOT / "examples" / "multi30k" / "lwc_signal.py"
@@ -95,4 +95,10 @@ def test_refusals(checkpoints, tiny_data, tmp_path):
     flags = ("--data", tiny_data, "--out", tmp_path / "signal.png")
     assert "no such file" in refused("python", SCRIPT, "missing.pt", *flags)
     assert "give a checkpoint of an LWC Transformer" in refused("python", SCRIPT, checkpoints["deepatt"], *flags)
+    unmeasured = {"separate": (*TASK, "--unshared-weights"), "stock": ("--user-dir", "lwc_fairseq")}
+    for name, options in unmeasured.items():
+        train = (*TINY_LWC[2:], *TINY_TRAINING, *options, "--max-update", "1", "--save-dir", tmp_path / name)
+        run("fairseq-train", tiny_data, *train)
+        said = refused("python", SCRIPT, tmp_path / name / "checkpoint_last.pt", *flags)
+        assert said.endswith("give a checkpoint of --task concat_translation, without --unshared-weights")
     assert not (tmp_path / "signal.png").exists()
