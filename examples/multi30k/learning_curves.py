@@ -40,9 +40,8 @@ def read(path: Path, seed: str) -> dict[str, Losses]:
 
 
 def draw(losses: dict[str, Losses]) -> Figure:
-    """Plot the losses of these models. A panel with none of them is left out."""
-    panels = {title: {model: losses[model] for model in models if model in losses} for title, models in PANELS.items()}
-    panels = {title: panel for title, panel in panels.items() if panel}
+    """Plot the losses of these models."""
+    panels = choose_panels(losses)
     columns = min(2, len(panels))
     rows = math.ceil(len(panels) / columns)
     figure = Figure(figsize=(13, 5 * rows), layout="constrained")
@@ -51,6 +50,17 @@ def draw(losses: dict[str, Losses]) -> Figure:
         plot_losses(axes, panel)
         axes.set_title(title)
     return figure
+
+
+def choose_panels(losses: dict[str, Losses]) -> dict[str, dict[str, Losses]]:
+    """Return the models of each panel. A panel that has no model beside those of the panels before it is left out."""
+    panels, shown = {}, set()
+    for title, models in PANELS.items():
+        panel = {model: losses[model] for model in models if model in losses}
+        if panel.keys() - shown:
+            panels[title] = panel
+            shown |= panel.keys()
+    return panels
 
 
 def main() -> None:
