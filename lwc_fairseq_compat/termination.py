@@ -56,22 +56,12 @@ class Termination:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
 
-    def ends_training(self, updates, fairseq_saves):
-        """Return whether training ends after the current update. All processes call this after the same update.
+    def is_requested(self, updates):
+        """Return whether any process of the job received a signal.
 
         Args:
-            updates: the number of updates so far.
-            fairseq_saves: whether fairseq itself validates or saves after this update. Training then goes on to the
-                next update, because a checkpoint from before would resume without this validation. It waits only once.
+            updates: the number of updates so far. All processes call this after the same update.
         """
-        if not self.is_requested(updates):
-            return False
-        waits = fairseq_saves and not self.has_waited
-        self.has_waited = True
-        return not waits
-
-    def is_requested(self, updates):
-        """Return whether any process of the job received a signal."""
         received = self.requested_at is not None
         if not torch.distributed.is_initialized():
             return received
@@ -117,19 +107,34 @@ def save_when_terminated(train_step):
     @functools.wraps(train_step)
     def train_step_and_end(self, *args, **kwargs):
         logging_output = train_step(self, *args, **kwargs)
-        updates, checkpoint = self.get_num_updates(), self.cfg.checkpoint
-        is_last = 0 < self.cfg.optimization.max_update <= updates
-        if not is_last and termination.ends_training(updates, fairseq_saves_now(self)):
+        if ends_now(self):
+            checkpoint = self.cfg.checkpoint
             checkpoint_utils.save_checkpoint(checkpoint, self, self._train_iterator, None)
             if torch.distributed.is_initialized():
                 torch.distributed.barrier()  # the launcher terminates all processes as soon as one exits
             is_unsaved = checkpoint.no_save or checkpoint.no_last_checkpoints
             what = "there is no checkpoint_last.pt to go on from" if is_unsaved else "the same command goes on there"
-            logger.info(f"terminated after update {updates}; {what}")
+            logger.info(f"terminated after update {self.get_num_updates()}; {what}")
             sys.exit(128 + (termination.number or signal.SIGTERM))  # another process may have received it
         return logging_output
 
     return train_step_and_end
+
+
+def ends_now(trainer):
+    """Return whether training ends after the update that the trainer has just made.
+
+    If fairseq itself validates or saves after this update, training goes on to the next one, because a checkpoint from
+    before would resume without the validation. It waits only once: fairseq may do so after each update.
+    """
+    updates = trainer.get_num_updates()
+    is_last = 0 < trainer.cfg.optimization.max_update <= updates
+    if is_last or not termination.is_requested(updates):
+        return False
+    if fairseq_saves_now(trainer) and not termination.has_waited:
+        termination.has_waited = True
+        return False
+    return True
 
 
 def fairseq_saves_now(trainer):
