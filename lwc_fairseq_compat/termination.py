@@ -36,8 +36,7 @@ class Termination:
     def __init__(self):
         self.requested_at = None  # in seconds of the monotonic clock
         self.number = None  # of the signal
-        self.is_agreed = False  # whether all processes know of it
-        self.has_waited = False  # for fairseq to validate and save
+        self.has_waited = False  # for fairseq to validate or save; all processes of the job then know of the signal
 
     def listen(self):
         """Handle the signals from now on, except those that the program handles in its own way."""
@@ -62,15 +61,15 @@ class Termination:
         Args:
             updates: the number of updates so far. All processes call this after the same update.
         """
-        received = self.requested_at is not None
+        requested = self.requested_at is not None
         if not torch.distributed.is_initialized():
-            return received
+            return requested
         on_gpus = torch.distributed.get_backend() == "nccl"
-        if not self.is_agreed and not (on_gpus and updates % UPDATES_BETWEEN_QUESTIONS):
-            anywhere = torch.tensor(int(received), device="cuda" if on_gpus else "cpu")
-            torch.distributed.all_reduce(anywhere, op=torch.distributed.ReduceOp.MAX)
-            self.is_agreed = bool(anywhere)
-        return self.is_agreed
+        if on_gpus and updates % UPDATES_BETWEEN_QUESTIONS:
+            return False
+        anywhere = torch.tensor(int(requested), device="cuda" if on_gpus else "cpu")
+        torch.distributed.all_reduce(anywhere, op=torch.distributed.ReduceOp.MAX)
+        return bool(anywhere)
 
 
 termination = Termination()
@@ -96,8 +95,7 @@ def listen_when_training_begins(get_train_iterator):
 def save_when_terminated(train_step):
     """Save after the current update and exit with status 143 (130 after Ctrl-C), which scripts treat as a failure.
 
-    If fairseq is about to validate and save after this update anyway, training ends after the next one. Several
-    processes agree on whether all of them stop.
+    Several processes agree on whether all of them stop.
     Why: fairseq dies at the signal, and loses what it has learned since the last checkpoint. Needed: always.
     """
     from fairseq import checkpoint_utils
@@ -129,12 +127,14 @@ def ends_now(trainer):
     """
     updates = trainer.get_num_updates()
     is_last = 0 < trainer.cfg.optimization.max_update <= updates
-    if is_last or not termination.is_requested(updates):
+    if is_last:
         return False
-    if fairseq_saves_now(trainer) and not termination.has_waited:
-        termination.has_waited = True
+    if termination.has_waited:
+        return True
+    if not termination.is_requested(updates):
         return False
-    return True
+    termination.has_waited = fairseq_saves_now(trainer)
+    return not termination.has_waited
 
 
 def fairseq_saves_now(trainer):

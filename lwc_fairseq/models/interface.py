@@ -155,6 +155,10 @@ def output_features(model: nn.Module, net_input: dict[str, Tensor], target_slots
     return OutputFeatures(features.flatten(0, 1).index_select(0, target_slots), layer.weight, layer.bias)
 
 
+def takes_features_only(module: nn.Module) -> bool:
+    return "features_only" in inspect.signature(module.forward).parameters
+
+
 def linear_output_layer(model: nn.Module) -> nn.Linear:
     """Return the output layer of a fairseq model that takes `features_only`, as its decoder does.
 
@@ -163,9 +167,8 @@ def linear_output_layer(model: nn.Module) -> nn.Linear:
     """
     decoder = model.decoder if isinstance(model, FairseqEncoderDecoderModel) else None
     output = getattr(decoder, "output_projection", None)
-    forwards = [] if decoder is None else [model.forward, decoder.forward]
-    gives_features = forwards and all("features_only" in inspect.signature(one).parameters for one in forwards)
-    if gives_features and isinstance(output, nn.Linear) and decoder.adaptive_softmax is None:
+    is_linear = isinstance(output, nn.Linear) and decoder.adaptive_softmax is None
+    if is_linear and takes_features_only(model) and takes_features_only(decoder):
         return output
     raise UserError(
         f"--criterion chunked_cross_entropy does not work with this model ({type(decoder or model).__name__} returns "
