@@ -25,5 +25,5 @@ case ${OPTIMIZER:-adadelta} in
 esac
 
 fairseq-train "$data" --user-dir "$root/lwc_fairseq" --task translation --arch "$preset" "${optimizer[@]}" \
-  --criterion cross_entropy --clip-norm 5.0 --batch-size 80 --dropout 0.2 --seed 1 \
+  --criterion cross_entropy --sentence-avg --clip-norm 5.0 --batch-size 80 --dropout 0.2 --seed 1 \
   --no-epoch-checkpoints --log-format simple --log-interval 100 --save-dir "$out" "${flags[@]}"
