@@ -7,10 +7,18 @@ from lwc_fairseq_compat import UserError
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a text file atomically, so that other processes never see an incomplete file."""
+    """Write a text file atomically, so that other processes never see an incomplete file.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
     making = path.with_name(path.name + ".making")
-    making.write_text(text, encoding="utf-8")
-    os.replace(making, path)
+    try:
+        making.write_text(text, encoding="utf-8")
+        os.replace(making, path)
+    except OSError as error:
+        making.unlink(missing_ok=True)
+        raise UserError(f"{path}: {error.strerror}") from error
 
 
 def read_lines(path: Path) -> list[str]:
@@ -31,8 +39,19 @@ def read_lines(path: Path) -> list[str]:
     return text.removesuffix("\n").split("\n")
 
 
+def make_place(out: Path, option: str = "--out") -> None:
+    """Create the folder of the file that an option names.
+
+    Raises:
+        UserError: the folder cannot be created, or the path is a folder itself.
+    """
+    make_folder(out.parent, option)
+    if out.is_dir():
+        raise UserError(f"{option} {out}: a folder; give the name of a file")
+
+
 def make_folder(out: Path, option: str = "--out") -> None:
-    """Create the folder that an option names, or that of its file.
+    """Create the folder that an option names.
 
     Raises:
         UserError: the folder cannot be created.

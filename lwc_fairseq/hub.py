@@ -7,10 +7,12 @@ from pathlib import Path
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 from fairseq.hub_utils import GeneratorHubInterface, from_pretrained
 from omegaconf import DictConfig
+from torch import Tensor
 
 from lwc_fairseq_compat import UserError
 
-from .preparation import Words, make_subwords, read_preparation
+from .preparation import Preparation, Words, make_subwords, read_preparation
+from .truncation import truncate_source
 
 Source = str | os.PathLike
 
@@ -38,7 +40,7 @@ def load(
         bpe_codes: the codes of subword-nmt, instead of `text.yaml`. Sentences are then tokenized as the data; without
             both, they also consist of sub-words, as do their translations.
         sentencepiece_model: the model of sentencepiece, instead of `bpe_codes`.
-        tokenizer: the name of a fairseq tokenizer, such as "moses", instead of `text.yaml`.
+        tokenizer: the name of a fairseq tokenizer, such as "moses", instead of `text.yaml`. It always detokenizes.
         detokenize: return translations as raw text, as `text.yaml` says.
         attention: fill "attention" and "alignment" of the hypotheses that `generate` returns; slower.
         settings: options of the task or the model that override those in the checkpoint, such as
@@ -49,13 +51,11 @@ def load(
         so `.cuda()` and `.half()` work.
 
     Raises:
-        UserError: a file does not exist.
+        UserError: a file does not exist, a setting is unknown, or `text.yaml` is of the opposite direction.
     """
     paths = [Path(one) for one in ([checkpoint] if isinstance(checkpoint, Source) else checkpoint)]
     files = {"data": data, "bpe_codes": bpe_codes, "sentencepiece_model": sentencepiece_model}
-    for name, path in [*(("checkpoint", path) for path in paths), *files.items()]:
-        if path and not Path(path).exists():
-            raise UserError(f"{name} {path}: no such file or folder")
+    check_files([*(("checkpoint", path) for path in paths), *files.items()])
     folder = Path(data) if data else data_of_training(paths[0])
     overrides = dict(settings)
     if tokenizer:
@@ -65,9 +65,10 @@ def load(
     names = os.pathsep.join(str(path.resolve()) for path in paths)
     loaded = from_pretrained(str(paths[0].resolve().parent), names, str(folder.resolve()), **overrides)
     check_settings(settings, loaded["args"])
-    model = GeneratorHubInterface(loaded["args"], loaded["task"], loaded["models"])
+    model = Translator(loaded["args"], loaded["task"], loaded["models"])
     preparation = None if bpe_codes or sentencepiece_model or tokenizer else read_preparation(folder)
     if preparation:
+        check_direction(preparation, loaded["args"].task, folder)
         model.tokenizer = Words(preparation, detokenize)
         model.bpe = make_subwords(preparation.bpe, preparation.codes)
     elif bpe_codes:
@@ -82,8 +83,36 @@ def load(
     return model
 
 
+class Translator(GeneratorHubInterface):
+    """fairseq's interface. It truncates a source that is too long for the models, and keeps its end symbol."""
+
+    def binarize(self, sentence: str) -> Tensor:
+        tokens = super().binarize(sentence)
+        longest, _ = self.max_positions
+        return truncate_source(tokens, longest)
+
+
+def check_files(named: list[tuple[str, Source | None]]) -> None:
+    """Raises UserError if a file or folder does not exist."""
+    for name, path in named:
+        if path and not Path(path).exists():
+            raise UserError(f"{name} {path}: no such file or folder")
+
+
+def check_direction(preparation: Preparation, task: DictConfig, folder: Path) -> None:
+    """Raises UserError if `text.yaml` prepares the language that the model translates into."""
+    if (preparation.target, preparation.source) == (task.source_lang, task.target_lang):
+        raise UserError(
+            f"{folder}: text.yaml is for {preparation.source} to {preparation.target}, but the model translates "
+            f"{task.source_lang} to {task.target_lang}: name the codes of its sub-words (bpe_codes or --bpe-codes), "
+            "and give text that is tokenized as the data"
+        )
+
+
 def check_settings(settings: dict[str, object], cfg: DictConfig) -> None:
-    """Raises UserError if a setting is no option in a model's configuration; fairseq ignores such settings."""
+    """Raises UserError if a setting has no effect: `translate` sets the beam, and fairseq ignores unknown settings."""
+    if "beam" in settings:
+        raise UserError(f"load: beam: give it to translate, as in model.translate(lines, beam={settings['beam']})")
     parts = [part for part in cfg.values() if isinstance(part, DictConfig)]
     unknown = [name for name in settings if not any(name in part for part in parts)]
     if unknown:

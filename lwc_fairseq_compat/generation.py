@@ -38,7 +38,10 @@ def replace_unknown_words(replace_unk):
     """
 
     def position(link):
-        return link[0] if isinstance(link, tuple) else max(range(len(link)), key=lambda i: float(link[i]))
+        if isinstance(link, tuple):
+            return link[0]
+        *words, _ = map(float, link)  # without the end symbol's weight
+        return words.index(max(words))
 
     @functools.wraps(replace_unk)
     def replace_unk_by_links(hypo_str, src_str, alignment, align_dict, unk):

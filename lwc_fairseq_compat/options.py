@@ -74,13 +74,18 @@ def check_optimizer(options):
 
 
 def check_search(options):
-    """Raises UserError if the beam or the input of a generation is impossible, or BLEU is to choose the best checkpoint
-    and is not computed."""
+    """Raises UserError if the beam or the input of a generation is impossible, if unknown words are to be replaced in
+    text whose sub-words are joined, or if BLEU is to choose the best checkpoint and is not computed."""
     if options.get("beam", 1) < 1:
         raise UserError(f"--beam {options['beam']}: must be at least 1")
     file = options.get("input", "-")
     if file != "-" and "://" not in file and not os.path.isfile(file):
         raise UserError(f"--input {file}: no such file")
+    if options.get("replace_unk") is not None and options.get("post_process"):
+        raise UserError(
+            "--replace-unk counts the tokens of the data, and --post-process joins them before: leave out "
+            "--post-process, and join the sub-words of the output"
+        )
     if options.get("best_checkpoint_metric") == "bleu" and options.get("eval_bleu") is False:
         raise UserError("--best-checkpoint-metric bleu: add --eval-bleu, which computes it")
 

@@ -38,9 +38,11 @@ def plugin_folder(user_dir):
     """Return the folder of the package that ``--user-dir`` names.
 
     Raises:
-        UserError: the path is a folder that contains packages, such as a repository, and is none itself.
+        UserError: the path is a file, or a folder that contains packages, such as a repository, and is none itself.
     """
     name = os.path.basename(os.path.normpath(user_dir))
+    if os.path.isfile(user_dir):
+        raise UserError(f"--user-dir {user_dir} is a file: give the folder of a package")
     if os.path.exists(user_dir):
         check_package(user_dir)
         imported = getattr(sys.modules.get(name), "__path__", [])

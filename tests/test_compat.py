@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from fairseq import utils
 from fairseq.dataclass.configs import CommonConfig
 from fairseq.distributed import utils as distributed_utils
 from fairseq.file_io import PathManager
@@ -39,6 +40,13 @@ def test_stock_models_train_resume_and_generate(arch, tiny_data, tmp_path):
     output = run("fairseq-generate", tiny_data, "--path", tmp_path / "checkpoint_last.pt", "--beam", "2", "--cpu")
     assert len(hypotheses(output.stdout)) == 20
     assert "Mask Type" not in output.stderr
+
+
+def test_unknown_words_have_the_source_word_of_the_largest_weight():
+    """The weights of a word end with that of the end symbol, which is no word."""
+    weights = [["0.1", "0.2", "0.7"], ["0.5", "0.2", "0.3"]]
+    assert utils.replace_unk("<unk> <unk>", "one two", weights, {}, "<unk>") == "two one"
+    assert utils.replace_unk("<unk> <unk>", "one two", [(1, 0), (0, 1)], {}, "<unk>") == "two one"
 
 
 def test_stock_hydra_train_validate_interactive_and_score(tiny_data, tmp_path):

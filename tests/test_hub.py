@@ -69,6 +69,11 @@ def test_a_setting_that_does_not_exist(tiny_checkpoint, tiny_data):
         load(tiny_checkpoint, tiny_data, dropoutt=3)
 
 
+def test_a_beam_that_would_have_no_effect(tiny_checkpoint, tiny_data):
+    with pytest.raises(ValueError, match=r"load: beam: give it to translate, as in model.translate\(lines, beam=3\)"):
+        load(tiny_checkpoint, tiny_data, beam=3)
+
+
 def test_an_ensemble_of_files_in_two_folders(tiny_checkpoint, tiny_data, printed, tmp_path):
     copy = tmp_path / "copy.pt"
     copy.write_bytes(tiny_checkpoint.read_bytes())

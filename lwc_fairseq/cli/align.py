@@ -12,10 +12,10 @@ from ..analysis.alignment import links, pharaoh
 from ..analysis.attention import Forced, force, load
 from ..analysis.error_rate import ErrorRate, error_rate, layer_error_rates
 from ..analysis.gold import read_alignments, read_links
-from ..files import make_folder, write_whole
+from ..files import make_place, write_whole
 from ..markdown import table
 from ..plugins import import_plugins
-from .arguments import add_first, add_model, number_or_all
+from .arguments import add_first, add_model, check_first, number_or_all
 
 
 def add_align(commands) -> None:
@@ -58,13 +58,14 @@ def add_aer(commands) -> None:
 
 
 def align_command(args: argparse.Namespace) -> int:
+    check_first(args)
     if args.gold is not None:
         if args.out or args.layer is not None or args.head is not None:
             raise UserError("--gold prints every layer: leave out --out, --layer and --head, or leave out --gold")
         print_error_rates(args)
         return 0
     if args.out:
-        make_folder(args.out.parent)
+        make_place(args.out)
     found = {one.number: pharaoh(links(one, args.layer, args.head)) for one in forced(args)}
     text = "".join(found[number] + "\n" for number in sorted(found))
     if args.out is None:

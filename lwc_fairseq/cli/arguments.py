@@ -3,6 +3,8 @@
 import argparse
 from pathlib import Path
 
+from lwc_fairseq_compat import UserError
+
 
 def add_model(command) -> None:
     command.add_argument("checkpoint", help="a model of this plugin, or fairseq's Transformer")
@@ -40,6 +42,12 @@ def add_first(command) -> None:
     command.add_argument(
         "--gold-first", type=int, choices=(0, 1), default=0, help="number of the first word in GOLD (default: 0)"
     )
+
+
+def check_first(args: argparse.Namespace) -> None:
+    """Raises UserError if --gold-first is given without --gold, whose words it counts."""
+    if args.gold_first and not args.gold:
+        raise UserError(f"--gold-first {args.gold_first} says how GOLD counts words: add --gold GOLD, or leave it out")
 
 
 def positive(text: str) -> int:

@@ -9,7 +9,7 @@ from ..analysis.attention import load
 from ..analysis.panels import MEAN, panels, sentences, unknown
 from ..analysis.picture import check_format, draw, save_weights
 from ..analysis.subwords import SUBWORDS_HINT, segmenter
-from ..files import make_folder
+from ..files import make_place
 from ..plugins import import_plugins
 from .arguments import add_model, add_subwords, number_or_all
 
@@ -51,9 +51,9 @@ def layer_choice(text: str) -> int | str | None:
 
 def attention_command(args: argparse.Namespace) -> int:
     check_format(args.out)  # before the model, which takes longer to load
-    make_folder(args.out.parent)
+    make_place(args.out)
     if args.weights:
-        make_folder(args.weights.parent, "--weights")
+        make_place(args.weights, "--weights")
     split = segmenter(args.bpe_codes, args.sentencepiece_model)
     source, target = split(args.source), split(args.target) if args.target is not None else None
     import_plugins(args.user_dir)

@@ -6,7 +6,7 @@ from pathlib import Path
 from lwc_fairseq_compat import UserError
 
 from ..experiments.average import average_checkpoints, newest_epochs
-from ..files import make_folder
+from ..files import make_place
 from .arguments import positive
 
 
@@ -30,7 +30,7 @@ def average_command(args: argparse.Namespace) -> int:
         if len(paths) != 1:
             raise UserError(f"--last {args.last}: give one folder, not {len(paths)} paths")
         paths = newest_epochs(paths[0], args.last)
-    make_folder(args.out.parent)
+    make_place(args.out)
     average_checkpoints(paths, args.out)
     print(f"wrote {args.out}, the mean of {', '.join(map(str, paths))}")
     return 0

@@ -54,6 +54,7 @@ def add_compare(commands) -> None:
 
 
 def compare_command(args: argparse.Namespace) -> int:
+    check_idle(args)
     systems = {name: read_hypotheses(path) for name, path in args.systems}
     if len(systems) < len(args.systems):
         raise UserError("two systems have the same name: give each system its own name")
@@ -71,6 +72,19 @@ def compare_command(args: argparse.Namespace) -> int:
         make_folder(args.out)
         print("wrote " + ", ".join(map(str, write(found, args.out))), file=sys.stderr)
     return 0
+
+
+def check_idle(args: argparse.Namespace) -> None:
+    """Raises UserError if an argument has no effect, because the one that it belongs to is missing."""
+    idle = {
+        "--ref-tags": ("--tags", args.ref_tags and not args.tags),
+        "--system-tags": ("--tags", args.system_tags and not args.tags),
+        "--comet-model": ("--comet", args.comet_model != MODEL and not args.comet),
+        "--groups": ("--src", args.groups != GROUPS and not args.src),
+    }
+    for option, (needed, is_idle) in idle.items():
+        if is_idle:
+            raise UserError(f"{option} has no effect without {needed}: add {needed}, or leave {option} out")
 
 
 def make_comet(args: argparse.Namespace) -> Comet:

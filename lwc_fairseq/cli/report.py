@@ -5,8 +5,8 @@ from pathlib import Path
 
 from ..experiments.layout import TableFolder
 from ..experiments.report import write_report
-from ..files import make_folder
-from .arguments import add_first, add_user_dir
+from ..files import make_place
+from .arguments import add_first, add_user_dir, check_first
 
 
 def add_report(commands) -> None:
@@ -30,8 +30,9 @@ def add_report(commands) -> None:
 
 
 def report_command(args: argparse.Namespace) -> int:
+    check_first(args)
     out = args.out or TableFolder(args.folder).report
-    make_folder(out.parent)
+    make_place(out)
     write_report(args.folder, out, args.gold, args.gold_first, args.data, args.user_dir)
     print(f"wrote {out}")
     return 0

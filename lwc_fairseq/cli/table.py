@@ -20,7 +20,7 @@ from ..experiments.settings import Settings
 from ..experiments.table_file import load_profile, load_table
 from ..files import make_folder, read_lines
 from ..plugins import absolute, import_plugins
-from .arguments import add_first, add_user_dir, positive
+from .arguments import add_first, add_user_dir, check_first, positive
 
 
 def add_table(commands) -> None:
@@ -85,6 +85,7 @@ def add_scoring(table) -> None:
 
 def make_table(args: argparse.Namespace) -> int:
     """Run a table. Returns the exit status, which is 1 if a row failed."""
+    check_first(args)
     import_plugins(args.user_dir)
     settings = Settings(
         table=load_table(find_table(args.table), args.rows),
@@ -113,7 +114,7 @@ def make_table(args: argparse.Namespace) -> int:
     results = collect(settings, jobs, failures, references, gold)
     for folder, reason in failures.items():
         print(f"{folder.row}, seed{folder.seed}: failed: {reason}", file=sys.stderr)
-    written = write_table(settings, results, args.seeds, ran=not args.collect)
+    written = write_table(settings, results, args.seeds, args.references, ran=not args.collect)
     print(written[0].read_text(encoding="utf-8"))
     print("wrote " + ", ".join(map(str, written)), file=sys.stderr)
     return 1 if failures else 0

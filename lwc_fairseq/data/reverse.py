@@ -80,8 +80,8 @@ def _reverse_alignment(alignment: list | Tensor, order: Tensor, words: int) -> l
     """Reverse fairseq's alignment of a hypothesis, which may be an empty list or tensor."""
     if not isinstance(alignment, list) or not alignment:
         return alignment
-    if isinstance(alignment[0], tuple):  # hard: pairs of a source and a target word
-        return sorted((source, words - 1 - target) for source, target in alignment)
+    if isinstance(alignment[0], tuple):  # hard: pairs of a source and a target word, in the order of the target
+        return [(source, words - 1 - target) for source, target in reversed(alignment)]
     return [alignment[i] for i in order.tolist()]  # soft: a row of weights for each target token
 
 

@@ -1,10 +1,10 @@
 """The mean of several checkpoints' weights."""
 
-import os
 import re
 from pathlib import Path
 
 import torch
+from fairseq.checkpoint_utils import torch_persistent_save
 
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.checkpoints import check_sums
@@ -40,7 +40,7 @@ def average_checkpoints(paths: list[Path], out: Path) -> None:
     several names is written once, as in fairseq's checkpoints.
 
     Raises:
-        UserError: the checkpoints have different weights.
+        UserError: the checkpoints have different weights, or the mean cannot be written.
     """
     states = [read(path) for path in paths]
     *_, last = states
@@ -57,9 +57,7 @@ def average_checkpoints(paths: list[Path], out: Path) -> None:
                 means[place] = (total / len(states)).to(value.dtype)
             last["model"][name] = means[place]
     last["last_optimizer_state"] = None
-    making = out.with_name(out.name + ".making")
-    torch.save(last, making)
-    os.replace(making, out)
+    torch_persistent_save(last, str(out))
 
 
 def read(path: Path) -> dict:

@@ -1,5 +1,6 @@
 """The files with a table's results: table.md, table.json, learning_curves.png and, for a curve, table.png."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..files import write_whole
@@ -13,14 +14,17 @@ from .table_page import table_page
 from .training_log import Losses, read_losses
 
 
-def write_table(settings: Settings, results: list[Result], seeds: int, ran: bool = True) -> list[Path]:
+def write_table(
+    settings: Settings, results: list[Result], seeds: int, references: Sequence[Path] = (), ran: bool = True
+) -> list[Path]:
     """Write the files, and return their paths, table.md first.
 
     Args:
+        references: the files that replace the references of the data.
         ran: whether the rows ran on this machine.
     """
     table, folder = settings.table, settings.folder
-    record = make_record(settings, results, seeds, ran)
+    record = make_record(settings, results, seeds, references, ran)
     write_record(record, folder.record)
     write_whole(folder.page, table_page(record))
     written = [folder.page, folder.record]

@@ -3,6 +3,7 @@
 import json
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from pathlib import Path
@@ -34,15 +35,18 @@ class Record:
     seeds: int
     flags: dict[str, str]  # common to all rows
     rows: list[Result]
+    subset: str = "test"  # the set of the data that was translated, or aligned
+    references: list[str] = field(default_factory=list)  # files that replace the references of the data
     user_dirs: list[str] = field(default_factory=list)  # packages with the user's own models
     baseline: str | None = None  # the title of the row with which significance tests compare the others
     row_flags: dict[str, dict[str, str]] = field(default_factory=dict)  # by name; of rows that are not shown, too
 
 
-def make_record(settings: Settings, results: list[Result], seeds: int, ran: bool) -> Record:
+def make_record(settings: Settings, results: list[Result], seeds: int, references: Sequence[Path], ran: bool) -> Record:
     """Create the record of results, with today's date.
 
     Args:
+        references: the files that replace the references of the data.
         ran: whether the rows ran on this machine.
     """
     table = settings.table
@@ -59,6 +63,8 @@ def make_record(settings: Settings, results: list[Result], seeds: int, ran: bool
         seeds=seeds,
         flags={name: value for name, value in flags(settings).items() if value},
         rows=results,
+        subset=settings.subset,
+        references=[str(path.absolute()) for path in references],
         user_dirs=settings.user_dirs,
         baseline=table.row(table.baseline).title if table.baseline else None,
         row_flags={row.name: row_flags(settings, row) for row in table.rows if row.runs or row.source},
@@ -70,7 +76,7 @@ def flags(settings: Settings) -> dict[str, str]:
     return {
         "optimizer": settings.optimizer_flags,
         "train": settings.train_flags,
-        "generate": "" if settings.table.metric == "aer" else settings.generate_flags,  # `align` does not take them
+        "generate": settings.generate_flags,
         "more of train": shlex.join(settings.train),
         "more of generate": shlex.join(settings.generate),
         "checkpoint": f"mean of the last {settings.average} epochs" if settings.average else "",

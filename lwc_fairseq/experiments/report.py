@@ -24,7 +24,7 @@ from ..analysis.page import as_png, definitions, image, page, table
 from ..analysis.panels import panels, sentences
 from ..analysis.picture import make_figure
 from ..analysis.translations import read_generated
-from ..files import write_whole
+from ..files import read_lines, write_whole
 from ..models.interface import gives_attention
 from ..plugins import import_plugins
 from .columns import FLAGS_IN_ORDER, cell, columns_of, notes
@@ -54,7 +54,8 @@ class FinishedTable:
         if not found:
             return None
         first = next(iter(found.values()))
-        return Sentences({label: one.hypotheses for label, one in found.items()}, first.references, first.source)
+        references = [read_lines(Path(path)) for path in self.record.references] or first.references
+        return Sentences({label: one.hypotheses for label, one in found.items()}, references, first.source)
 
     def checkpoints(self) -> list[tuple[Result, Path]]:
         """Return the rows with a model of their own, and the checkpoint that generation uses."""
@@ -186,7 +187,7 @@ def alignments(finished: FinishedTable, gold: list[Gold], gold_file: Path) -> It
         model, task = load(str(path), finished.data)
         if not gives_attention(model):
             continue
-        forced = force(model, task, "test")
+        forced = force(model, task, finished.record.subset)
         rates = layer_error_rates(forced, gold, gold_file)
         found.append((row.label, {name: f"{100 * rate.aer:.1f}" for name, rate in rates.items()}))
     if not found:
@@ -236,13 +237,13 @@ def attention(finished: FinishedTable) -> Iterator[str]:
         if not gives_attention(model):
             yield f"<p>The attention of this model ({type(model).__name__}) cannot be read.</p>"
             continue
-        made = panels(model, task, typical_source(task), None, None, None)
+        made = panels(model, task, typical_source(task, finished.record.subset), None, None, None)
         yield image(as_png(make_figure(made, sentences(made[0], task), 55)), f"attention of {row.label}")
 
 
-def typical_source(task) -> str:
-    """Return the first of 200 test sentences that has 6 to 12 tokens, or else the first sentence."""
-    task.load_dataset("test")
-    dataset, dictionary = task.dataset("test"), task.source_dictionary
+def typical_source(task, subset: str) -> str:
+    """Return the first of 200 sentences of a set that has 6 to 12 tokens, or else the first sentence."""
+    task.load_dataset(subset)
+    dataset, dictionary = task.dataset(subset), task.source_dictionary
     texts = [dictionary.string(dataset[i]["source"]) for i in range(min(200, len(dataset)))]
     return next((text for text in texts if 6 <= len(text.split()) <= 12), texts[0])

@@ -1,5 +1,6 @@
 """The settings that all rows of a table share, and the jobs that follow from them."""
 
+import argparse
 import os
 import re
 import shlex
@@ -55,7 +56,17 @@ class Settings:
 
     @property
     def generate_flags(self) -> str:
+        if self.table.metric == "aer":
+            return self.table.generate  # flags of `align`; those of a profile are for fairseq-generate
         return first(self.profile.generate, self.table.generate)
+
+    @property
+    def subset(self) -> str:
+        """The set of the data that is translated, or aligned."""
+        option = "--subset" if self.table.metric == "aer" else "--gen-subset"
+        parser = argparse.ArgumentParser(allow_abbrev=False)
+        parser.add_argument(option, dest="subset", default="test")
+        return parser.parse_known_args([*shlex.split(self.generate_flags), *self.generate])[0].subset
 
     def jobs(self, seeds: int) -> list[Job]:
         """Return the jobs of all rows with the first seed, then with the second seed, and so on.
@@ -112,8 +123,8 @@ class Settings:
             path = self.checkpoint(row.name, seed)
         if self.table.metric == "aer":
             plugins = [word for user_dir in self.user_dirs for word in ("--user-dir", user_dir)]
-            flags = [*plugins, *self.fill(row.generate, seed), *self.generate]
-            return ["lwc-fairseq", "align", path, "--data", self.data, *flags]
+            flags = [*shlex.split(self.generate_flags), *self.fill(row.generate, seed), *self.generate]
+            return ["lwc-fairseq", "align", path, "--data", self.data, *plugins, *flags]
         return [
             *("fairseq-generate", self.data, *self.common_flags(), "--path", path),
             *shlex.split(self.generate_flags),

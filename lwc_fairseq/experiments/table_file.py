@@ -115,11 +115,22 @@ def check(path: Path, table: Table) -> None:
         raise UserError(f"{path}: average {table.average}: must not be negative")
     if table.metric not in ("bleu", "aer"):
         raise UserError(f"{path}: metric {table.metric}: choose bleu or aer")
+    check_labels(path, table)
     for row in (table, *table.rows):
         if row.baseline is not None:
             check_baseline(path, table, row.baseline)
     for flags in (table.optimizer, table.train, table.generate):
         split(path, "flags of the table", flags)
+
+
+def check_labels(path: Path, table: Table) -> None:
+    """Raises UserError if two rows have the same label, because pages and pictures tell rows apart by it."""
+    seen: set[str] = set()
+    for row in table.rows:
+        if row.runs and not row.hidden:
+            if row.title in seen:
+                raise UserError(f"{path}: row {row.name}: label {row.title}: another row has it")
+            seen.add(row.title)
 
 
 def check_baseline(path: Path, table: Table, name: str) -> None:

@@ -12,7 +12,7 @@ Letters: S sentences in the batch, R = S · beam rows, V types, K candidates per
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
-from fairseq.models import FairseqDecoder
+from fairseq.models import FairseqDecoder, FairseqEncoderDecoderModel
 from fairseq.search import BeamSearch
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
@@ -77,8 +77,17 @@ class QuickSequenceGenerator(SequenceGenerator):
             and not self.match_source_len
             and not needs_attention(decoder)
             and decoder.adaptive_softmax is None
+            and has_plain_softmax(self.model.single_model)
             and self.vocab_size > 2 * self.beam_size + 1  # fewer types may yield too few candidates
         )
+
+
+def has_plain_softmax(model: FairseqEncoderDecoderModel) -> bool:
+    """Return whether the probabilities are the softmax of the decoder's output: fairseq computes them, not a model of
+    the user's own."""
+    names = "get_normalized_probs", "get_normalized_probs_scriptable"
+    functions = [getattr(type(part), name) for part in (model, model.decoder) for name in names]
+    return all(function.__module__.startswith("fairseq.") for function in functions)
 
 
 def needs_attention(decoder: FairseqDecoder) -> bool:

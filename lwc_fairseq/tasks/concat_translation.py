@@ -1,11 +1,9 @@
 """The task `concat_translation`: translation of concatenated, packed sentence pairs, in either target direction."""
 
-import logging
 from argparse import Namespace
 from dataclasses import dataclass, field
 from typing import Optional
 
-import torch
 from fairseq.data import LanguagePairDataset
 from fairseq.models import BaseFairseqModel
 from fairseq.sequence_scorer import SequenceScorer
@@ -13,7 +11,6 @@ from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from fairseq.utils import resolve_max_positions
 from omegaconf import OmegaConf
-from torch import Tensor
 
 from lwc_fairseq_compat import UserError
 
@@ -23,8 +20,7 @@ from ..models.interface import TranslationModel
 from ..search.empty_source import translate_empty_sources
 from ..search.generators import build_ranked_generator, without_attention
 from ..search.reverse_lines import reverse_lines
-
-logger = logging.getLogger(__name__)
+from ..truncation import truncate_source
 
 
 @dataclass
@@ -136,19 +132,10 @@ class ConcatTranslationTask(TranslationTask):
     def build_dataset_for_inference(self, src_tokens, src_lengths, constraints=None) -> ConcatPairDataset:
         """Build fairseq's dataset, with sources that are too long for the models truncated, so that every source is
         translated."""
-        src_tokens = [self._cut(tokens) for tokens in src_tokens]
+        if self.longest_source is not None:
+            src_tokens = [truncate_source(tokens, self.longest_source) for tokens in src_tokens]
         src_lengths = [len(tokens) for tokens in src_tokens]
         return self._concat(super().build_dataset_for_inference(src_tokens, src_lengths, constraints))
-
-    def _cut(self, tokens: Tensor) -> Tensor:
-        limit = self.longest_source
-        if limit is None or len(tokens) <= limit:
-            return tokens
-        logger.warning(
-            f"a source has {len(tokens)} tokens, more than --max-source-positions or the models allow: only the first "
-            f"{limit} are translated"
-        )
-        return torch.cat([tokens[: limit - 1], tokens[-1:]])
 
     def _concat(self, pairs: LanguagePairDataset) -> ConcatPairDataset:
         return ConcatPairDataset(

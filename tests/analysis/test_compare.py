@@ -142,6 +142,10 @@ def test_wrong_input_is_named(files):
         ((f"a={files / 'empty'}",), "the file is empty"),
         ((files / "a",), "give a name and a file"),
         ((f"a={files / 'a'}", f"a={files / 'b'}"), "two systems have the same name"),
+        ((f"a={files / 'a'}", "--ref-tags", "none"), "--ref-tags has no effect without --tags: add --tags, or leave"),
+        ((f"a={files / 'a'}", "--system-tags", "a=none"), "--system-tags has no effect without --tags"),
+        ((f"a={files / 'a'}", "--comet-model", "none"), "--comet-model has no effect without --comet"),
+        ((f"a={files / 'a'}", "--groups", "3,5"), "--groups has no effect without --src"),
         ((f"a={files / 'a'}", "--tags", "NN,VB"), "--ref-tags and --system-tags are needed"),
     ):
         refused = run("lwc-fairseq", "compare", "--ref", files / "ref", *words, check=False)

@@ -67,6 +67,10 @@ def test_wrong_input_is_named(tiny_data, tiny_checkpoint, gold, tmp_path):
             ("align", tiny_checkpoint, "--data", tiny_data, "--gold", gold, "--layer", "0"),
             "--gold prints every layer: leave out",
         ),
+        (
+            ("align", tiny_checkpoint, "--data", tiny_data, "--gold-first", "1"),
+            "--gold-first 1 says how GOLD counts words: add --gold GOLD, or leave it out",
+        ),
     ):
         refused = run("lwc-fairseq", *command, check=False)
         assert refused.returncode and message in refused.stderr.strip().splitlines()[-1], refused.stderr

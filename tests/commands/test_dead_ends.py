@@ -120,6 +120,11 @@ def test_user_dir_that_is_a_checkout(tiny_data, tmp_path, name):
     assert message.endswith(f"--user-dir {name} holds the package, but is not the package: give {name}/lwc_fairseq")
 
 
+def test_user_dir_that_is_a_file(tiny_data):
+    message = refused("fairseq-train", tiny_data, "--user-dir", ROOT / "setup.py", *STOCK)
+    assert message.endswith(f"--user-dir {ROOT / 'setup.py'} is a file: give the folder of a package")
+
+
 def test_user_dir_that_is_missing(tiny_data):
     message = refused("fairseq-train", tiny_data, "--user-dir", "no/such/plugin", *STOCK)
     assert "--user-dir no/such/plugin: there is no such folder, and no package of this name" in message
@@ -222,6 +227,12 @@ class TestSearch:
         given = ("fairseq-interactive", tiny_data, "--path", tiny_checkpoint, *TASK, "--cpu")
         assert refused(*given, "--beam", "0", stdin=TEXT).endswith("--beam 0: must be at least 1")
         assert refused(*given, "--input", "none.txt").endswith("--input none.txt: no such file")
+
+    def test_unknown_words_are_not_replaced_in_joined_words(self, tiny_data, tiny_checkpoint):
+        given = ("--path", tiny_checkpoint, *TASK, "--cpu", "--replace-unk", "--post-process", "subword_nmt")
+        for command in ("fairseq-generate", "fairseq-interactive"):
+            message = refused(command, tiny_data, *given, stdin=TEXT)
+            assert "--replace-unk counts the tokens of the data" in message and "leave out --post-process" in message
 
     @pytest.mark.parametrize("flag", ["--print-step", "--retain-iter-history"])
     @pytest.mark.parametrize("task", ["translation", "concat_translation"])
@@ -358,6 +369,22 @@ def test_missing_folders_of_out_are_made(tiny_data, tiny_checkpoint, tmp_path):
     assert f"error: --out {tmp_path / 'file'}: " in message
     picture = ("--source", "ba", "--out", tmp_path / "picture.svg", "--weights", tmp_path / "file" / "weights.npz")
     assert f"error: --weights {tmp_path / 'file'}: " in refused("lwc-fairseq", "attention", *model, *picture)
+
+
+def test_an_out_that_is_a_folder(tiny_data, tiny_checkpoint, tmp_path):
+    """It is refused before anything is computed, and nothing is left behind."""
+    out = tmp_path / "out.png"
+    out.mkdir()
+    model = (tiny_checkpoint, "--data", tiny_data)
+    commands = [
+        ("average", tiny_checkpoint),
+        ("align", *model),
+        ("attention", *model, "--source", "ba"),
+        ("report", tmp_path),
+    ]
+    for command in commands:
+        assert f"--out {out}: a folder; give the name of a file" in refused("lwc-fairseq", *command, "--out", out)
+    assert list(tmp_path.iterdir()) == [out]
 
 
 IMPATIENT = """

@@ -79,6 +79,24 @@ def test_text_that_is_not_described_is_taken_as_it_is(tiny_data, seeds):
     assert failed.returncode and "no text.yaml says how its text was made" in failed.stderr.splitlines()[-1]
 
 
+@pytest.mark.parametrize("task", ["translation", "concat_translation"])
+def test_a_line_that_is_too_long_is_truncated(tiny_data, tmp_path, task):
+    short = ("--max-source-positions", "6", "--skip-invalid-size-inputs-valid-test", "--max-update", "1")
+    run("fairseq-train", tiny_data, "--task", task, *TINY_LWC, *TINY_TRAINING, *short, "--save-dir", tmp_path)
+    done = translate(tmp_path / "checkpoint_last.pt", lines=["ba", "ba " * 9, "ba " * 5])
+    _, long, cut = done.stdout.split("\n")[:3]
+    assert long == cut and "a source has 10 tokens" in done.stderr and "only the first 6 are translated" in done.stderr
+
+
+def test_a_description_of_the_other_direction(described_data, tmp_path):
+    out = ("--source-lang", "en", "--target-lang", "de", "--max-update", "1", "--save-dir", tmp_path)
+    run("fairseq-train", described_data, "--task", "concat_translation", *TINY_LWC, *TINY_TRAINING, *out)
+    failed = translate(tmp_path / "checkpoint_last.pt", check=False)
+    assert (
+        "text.yaml is for de to en, but the model translates en to de: name the codes" in failed.stderr.splitlines()[-1]
+    )
+
+
 def test_sub_words_without_a_description(tiny_data, described_data, seeds):
     given = (seeds[0], "--data", tiny_data, "--bpe-codes", described_data / "codes")
     done = translate(*given, lines=TOKENS)

@@ -53,7 +53,7 @@ def test_a_hypothesis_is_reversed_as_a_whole():
     assert found["score"] == -1
 
     hard = reverse_hypothesis(hypothesis(alignment=[(1, 0), (0, 1), (1, 2)]), EOS)
-    assert hard["alignment"] == [(0, 1), (1, 0), (1, 2)]
+    assert hard["alignment"] == [(1, 0), (0, 1), (1, 2)]  # by target word, as fairseq's --replace-unk reads them
     soft = reverse_hypothesis(hypothesis(alignment=[["0.1"], ["0.2"], ["0.3"], ["1.0"]]), EOS)
     assert soft["alignment"] == [["0.3"], ["0.2"], ["0.1"], ["1.0"]]
     assert reverse_hypothesis(hypothesis(attention=torch.empty(0)), EOS)["attention"].numel() == 0

@@ -143,6 +143,21 @@ def test_data_that_is_somewhere_else(finished, tiny_data, tiny_checkpoint):
     assert "attention of ours" in (finished / "report.html").read_text()
 
 
+def test_a_set_and_references_other_than_those_of_the_data(finished, tiny_data, tiny_checkpoint):
+    """The data have no test set, and the table was scored against references of its own."""
+    shutil.copy(tiny_checkpoint, finished / "ours" / "seed1" / "checkpoint_best.pt")
+    data = finished / "data"
+    shutil.copytree(tiny_data, data, ignore=shutil.ignore_patterns("test.*"))
+    references = finished / "references"
+    references.write_text("another reference\n" * len(read_table(finished).sentences.source))
+    record = json.loads((finished / "table.json").read_text())
+    record |= {"subset": "valid", "references": [str(references)], "measured_on": str(data)}
+    (finished / "table.json").write_text(json.dumps(record))
+    run("lwc-fairseq", "report", finished)
+    page = (finished / "report.html").read_text()
+    assert "attention of ours" in page and "<dd dir=auto>another reference</dd>" in page
+
+
 def test_a_model_whose_attention_cannot_be_read(finished, tiny_data, tiny_checkpoint):
     """fairseq's LSTM: the report says so, and has the alignments and attention of the other models."""
     sizes = [f"--{side}-{size}=8" for side in ("encoder", "decoder") for size in ("embed-dim", "hidden-size")]

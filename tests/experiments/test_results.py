@@ -58,7 +58,7 @@ def test_a_table_of_two_seeds(tmp_path):
     assert results["ours"].deviation == pytest.approx(abs(values[0] - values[1]) / 2**0.5, abs=0.006)
     assert results["base"].p is None and 0 <= results["ours"].p <= 1
 
-    written = write_table(settings, list(results.values()), seeds=2)
+    written = write_table(settings, list(results.values()), seeds=2, references=[Path("/a/reference")])
     assert [path.name for path in written] == ["table.md", "table.json", "table.png", "learning_curves.png"]
     assert Path(written[2]).read_bytes().startswith(b"\x89PNG")
     page = written[0].read_text()
@@ -66,7 +66,9 @@ def test_a_table_of_two_seeds(tmp_path):
     assert "19.07M | 70 | 4.50 | 35.07 | 19.07M |" in page and "Losses: of each row's criterion" in page
     assert "| failed | failed |" in page and "| Theirs | – |" in page
     assert "p, against Base" in page
-    assert [row["published"] for row in json.loads(written[1].read_text())["rows"]] == [None, None, 35.07, 30.0]
+    record = json.loads(written[1].read_text())
+    assert [row["published"] for row in record["rows"]] == [None, None, 35.07, 30.0]
+    assert record["references"] == ["/a/reference"]
 
 
 def test_a_row_with_its_own_baseline(tmp_path):

@@ -59,6 +59,10 @@ def table(tmp_path):
         (("rows:", "baseline: theirs\nrows:"), "baseline theirs: this row has no translations"),
         (("rows:", "baseline: ours\nmetric: aer\nrows:"), "baseline ours: significance is tested for BLEU only"),
         (("published: 30.0", "label: Theirs"), "row theirs: give arch or path or published"),
+        (
+            ("{name: r2l,", "{name: l2r, arch: abd, label: ours}\n  - {name: r2l,"),
+            "row l2r: label ours: another row has it",
+        ),
         (("published: 30.0", "train: --lr 1"), "row theirs: it has flags, but no arch to train"),
         (("rows:", "score: {tokenise: zh}\nrows:"), "score.tokenise: no such key; the keys are tokenize, lowercase"),
         (("rows:", "user_dir: nowhere/mine\nrows:"), "table.yaml: user_dir: nowhere/mine: there is no such folder"),
@@ -99,6 +103,24 @@ def test_commands(table):
     own = "out dir/ours/seed1/checkpoint_best.pt"
     assert both.generate[both.generate.index("--path") + 1] == f"{own}:{own}"
     assert "out dir/r2l/seed1/checkpoint_best.pt" in both.generate
+
+
+def test_flags_of_alignments(table):
+    """Those of the table, of the row and of the command line; a profile's are for fairseq-generate."""
+    table.write_text(
+        "title: Links\nmetric: aer\ngenerate: --layer 1\nrows: [{name: ours, arch: abd, generate: --head 0}]"
+    )
+    settings = Settings(
+        load_table(table), Profile(generate="--beam 3"), "data", Path("out"), generate=("--subset", "valid")
+    )
+    assert settings.job(settings.table.row("ours"), 1).generate[5:] == shlex.split("--layer 1 --head 0 --subset valid")
+    assert settings.subset == "valid"
+
+
+@pytest.mark.parametrize(("flags", "subset"), [("", "test"), ("--gen-subset valid", "valid"), ("--gen-subset=a", "a")])
+def test_the_set_that_is_translated(table, flags, subset):
+    settings = Settings(load_table(table), Profile(), "data", Path("out"), generate=tuple(shlex.split(flags)))
+    assert settings.subset == subset
 
 
 def test_a_row_that_others_need_is_trained_alone(table):

@@ -72,6 +72,26 @@ def test_equals_fairseqs_search(monkeypatch, name, settings):
             assert torch.allclose(mine["positional_scores"], its["positional_scores"].float(), atol=1e-5)
 
 
+@pytest.mark.parametrize("part", ["model", "decoder"])
+def test_probabilities_of_a_models_own(part):
+    """A model that computes its probabilities in another way is searched by fairseq's search."""
+    model = MODELS["lwc"]()
+    owner = model if part == "model" else model.decoder
+
+    class Mixture(type(owner)):
+        def get_normalized_probs(self, net_output, log_probs, sample=None):
+            logits = net_output[0].float()
+            return (logits.softmax(-1) / 2 + (-logits).softmax(-1) / 2).log()
+
+    owner.__class__ = Mixture
+    sources, _ = random_batch(LENGTHS, types=40)
+    found, expected = (
+        search(kind, model, sources, normalize_scores=False) for kind in (QuickSequenceGenerator, SequenceGenerator)
+    )
+    for ours, theirs in zip(found, expected, strict=True):
+        assert [one["tokens"].tolist() for one in ours] == [one["tokens"].tolist() for one in theirs]
+
+
 def test_takes_its_own_way_only_where_it_can(monkeypatch):
     """Sampling, prefixes, attention and tiny vocabularies are left to fairseq's search; plain beams are not."""
     monkeypatch.setattr(beam_search.QuickSearch, "run", lambda self, start: "quick")
