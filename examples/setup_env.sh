@@ -54,7 +54,7 @@ shown='s/^Collecting \([^ ]*\).*/    \1/p
 pip_install() {
   if ! .venv/bin/python -m pip install "$@" 2>&1 | tee -a "$log" | sed -un "$shown"; then
     tail -n 20 "$log" >&2
-    missing "pip failed; its last lines are above, the rest is in $log" "mend the cause and run this again"
+    missing "pip failed; its last lines are above, the rest is in $log" "fix the cause and run this again"
   fi
 }
 

@@ -1,4 +1,4 @@
-"""CUDA without a GPU: every model on the pretended device of `pretended_cuda`, with its kernels and waits counted."""
+"""CUDA without a GPU: every model on the simulated device of `pretended_cuda`, with its kernels and waits counted."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def lines_of(*command) -> dict[str, dict]:
 
 
 def on_device(*command, check: bool = True):
-    """Run a command on the pretended device."""
+    """Run a command on the simulated device."""
     return run("python", DEVICE / "run.py", *command, check=check)
 
 

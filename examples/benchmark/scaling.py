@@ -37,7 +37,10 @@ UNITS = {
     "batch": "tokens of an update, both sides (50 × sentences translated)",
     "beam": "beam",
     "types": "types",
-    "depth": "layers (of fairseq's transformer: of both sides together)",
+}
+UNITS_OF_DEPTH = {
+    "lwc": "layers (of fairseq's transformer: of both sides together)",
+    "deepatt": "attention layers of DeepAtt",
 }
 
 
@@ -70,11 +73,14 @@ def main() -> None:
 
 def write(args: argparse.Namespace, found: dict[int, dict]) -> None:
     names = [one["name"] for one in next(iter(found.values()))["systems"]]
+    unit = UNITS.get(args.over) or UNITS_OF_DEPTH[args.family]
+    if args.over == "depth":
+        names = [name.partition(",")[0] for name in names]  # without their usual depth
     speeds = {value: [median(one["tokens a second"]) for one in about["systems"]] for value, about in found.items()}
     about = next(iter(found.values()))
     name = f"{args.family}_{args.phase}_over_{args.over}"
     rows = [[f"{value:,}", *(f"{speed:,.0f}" for speed in speeds[value])] for value in speeds]
-    lines = [f"# {args.family}, {args.phase}: target tokens a second", "", *table([UNITS[args.over], *names], rows), ""]
+    lines = [f"# {args.family}, {args.phase}: target tokens a second", "", *table([unit, *names], rows), ""]
     lines.append(f"{about['precision']}. {about['date']}, {about['device']}, {about['versions']}.")
     lines += ["", "```", shlex.join(["python", *sys.argv]), "```", ""]
     args.out.mkdir(parents=True, exist_ok=True)
@@ -84,7 +90,7 @@ def write(args: argparse.Namespace, found: dict[int, dict]) -> None:
     axes = figure.subplots()
     for number, (system, marker) in enumerate(zip(names, "os^", strict=False)):
         axes.plot(list(speeds), [row[number] for row in speeds.values()], marker=marker, label=system)
-    axes.set(xscale="log", xlabel=UNITS[args.over], ylabel="target tokens a second", ylim=(0, None))
+    axes.set(xscale="log", xlabel=unit, ylabel="target tokens a second", ylim=(0, None))
     axes.set_xticks(list(speeds), [f"{value:,}" for value in speeds])
     axes.minorticks_off()
     axes.grid(alpha=0.3)

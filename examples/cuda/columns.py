@@ -11,7 +11,7 @@ from outcome import Found, Row
 
 TYPES, LENGTH = ("--types", "120"), ("--length", "4", "9")
 TINY = (*TYPES, *LENGTH, "--blocks", "1", "--updates", "1", "--beam", "2")
-"""The sizes of the benchmark on the pretended device."""
+"""The sizes of the benchmark on the simulated device."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def sizes(column: Column, quick: bool) -> list[object]:
 
 
 def tiny_sizes(column: Column) -> list[object]:
-    """Without memory, which the pretended device does not have."""
+    """Without memory, which the simulated device does not have."""
     model = MODELS[column.family]
     models = [f"--ours={shlex.join(model.tiny)}", f"--peer={shlex.join(model.peer)}"]
     return [*TINY, "--max-tokens", column.tokens // 20, "--sentences", "4", "--batch-size", "4", *models]

@@ -13,7 +13,7 @@ from models import ADAM, SGD, make_data, training
 from outcome import Found, Row, StepFailed
 
 UPDATES, TINY_UPDATES = (20, 25), (4, 6)
-"""The last updates of the first training and of the one that resumes it; on the pretended device, the fewer."""
+"""The last updates of the first training and of the one that resumes it; on the simulated device, the fewer."""
 
 Losses = dict[int, float]
 """The training loss of each update, in bits a token as fairseq prints it."""

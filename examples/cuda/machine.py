@@ -1,4 +1,4 @@
-"""The machine under test: its GPU or, without one, the pretended device of the tests."""
+"""The machine under test: its GPU or, without one, the simulated device of the tests."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ from lwc_fairseq.experiments.devices import devices, environment
 
 ROOT = Path(__file__).resolve().parents[2]
 USER_DIR = ("--user-dir", str(ROOT / "lwc_fairseq"))
-PRETENDED = "pretended device: no GPU was used"
+PRETENDED = "simulated device: no GPU was used"
 PRETEND = (sys.executable, str(ROOT / "tests" / "pretended_cuda" / "run.py"))
 LIMIT = 1200
 """Seconds after which a command is killed, such as one whose processes wait for each other."""
@@ -30,7 +30,7 @@ class Machine:
     Args:
         out: the folder of all files.
         quick: whether to measure less.
-        gpus: the devices under test, as values of CUDA_VISIBLE_DEVICES; empty on the pretended device.
+        gpus: the devices under test, as values of CUDA_VISIBLE_DEVICES; empty on the simulated device.
     """
 
     out: Path
@@ -51,7 +51,7 @@ class Machine:
         return f"{self.device}, {hardware()}, {versions()}{', quick' if self.quick else ''}"
 
     def run(self, command: Sequence[object], log: Path, output: Path | None = None) -> None:
-        """Run a command or a Python file on the first GPU or on the pretended device; see :func:`execute`."""
+        """Run a command or a Python file on the first GPU or on the simulated device; see :func:`execute`."""
         is_file = str(command[0]).endswith(".py")
         before = PRETEND if self.pretended else (sys.executable,) if is_file else ()
         execute([*before, *command], log, output, next(iter(self.gpus), None))

@@ -14,7 +14,7 @@ TINY_RECURRENT = ("--embed-dim", "12", "--hidden-dim", "16", "--init-std", "0.3"
 
 @dataclass(frozen=True)
 class Model:
-    """The flags of a family's model, and of a tiny one for the pretended device."""
+    """The flags of a family's model, and of a tiny one for the simulated device."""
 
     arch: str
     sizes: tuple[str, ...]

@@ -10,7 +10,7 @@
 #
 # The page is FOLDER/report.md, and FOLDER/report.html with the same content; both grow after each step. The same command
 # again keeps the steps that succeeded and repeats those that failed. It ends with status 1 if a step failed. Without a
-# GPU it runs tiny models on the tests' pretended device, and says so in every line of results. Only the set-up of .venv
+# GPU it runs tiny models on the tests' simulated device, and says so in every line of results. Only the set-up of .venv
 # needs the network; an environment that has lwc_fairseq installed is taken as it is.
 source "$(dirname "$0")/../recipe.sh"
 program=verify quick='' only=''

@@ -227,7 +227,7 @@ class LWCTransformerModel(TranslationModel):
       and 43.2 BLEU.
     - The same model with pre-norm, learning rate 2e-3, 13 epochs: 3.98 (3.53) if the last projections are divided by
       √(2N), the default of --layer-norm before, and 4.03 (3.65) with --residual-gain 1.
-    - The first 7,000 pairs of Multi30k, 20 epochs, dropout 0.3: 5.24 (3.25) with DeepNorm, 5.30 (3.43) with pre-norm.
+    - The first 7,000 pairs of Multi30k, 20 epochs, dropout 0.3: 5.23 (3.25) with DeepNorm, 5.30 (3.43) with pre-norm.
     - Demo corpus, 22 layers of width 64, learning rate 2e-3 after 200 updates of warm-up, 2,000 tokens a batch: the
       training perplexity after 350 updates is 9.0 with DeepNorm and 9.4 with pre-norm. With --layer-norm after, it
       stays at 240 from update 200 to update 250, where that run was stopped.

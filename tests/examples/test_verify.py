@@ -1,4 +1,4 @@
-"""examples/cuda/verify.sh on the pretended device: what it writes and keeps, and what it does when a step fails."""
+"""examples/cuda/verify.sh on the simulated device: what it writes and keeps, and what it does when a step fails."""
 
 from pathlib import Path
 from textwrap import dedent
@@ -9,7 +9,7 @@ import torch
 from conftest import LONG, ROOT, run
 
 FOLDER = ROOT / "examples" / "cuda"
-PRETENDED = "pretended device: no GPU was used"
+PRETENDED = "simulated device: no GPU was used"
 pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU: run verify.sh itself")
 
 

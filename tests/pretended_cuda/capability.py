@@ -1,4 +1,4 @@
-"""The compute capability of the pretended device, such as (7, 5) of a T4 and (9, 0) of an H100."""
+"""The compute capability of the simulated device, such as (7, 5) of a T4 and (9, 0) of an H100."""
 
 _capability = (9, 0)
 

@@ -1,4 +1,4 @@
-"""Defects that the pretended device must notice, in code of this file; run by ``run.py``, it prints what was noticed.
+"""Defects that the simulated device must notice, in code of this file; run by ``run.py``, it prints what was noticed.
 
 Each line of JSON is a row as `measure.py` prints it.
 """

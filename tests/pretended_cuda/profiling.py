@@ -1,4 +1,4 @@
-"""``torch.profiler.profile`` on the pretended device: it records the host only."""
+"""``torch.profiler.profile`` on the simulated device: it records the host only."""
 
 import torch
 from torch.profiler import ProfilerActivity, profile

@@ -1,4 +1,4 @@
-"""What ``torch.cuda`` answers about the pretended device: one device, with no memory in use."""
+"""What ``torch.cuda`` answers about the simulated device: one device, with no memory in use."""
 
 import time
 from collections.abc import Callable
@@ -90,7 +90,7 @@ ANSWERS = {
     "default_stream": always(Stream()),
     "get_device_properties": properties,
     "get_device_capability": lambda *_: capability(),
-    "get_rng_state": lambda *_: torch.get_rng_state(),  # the pretended device draws with the CPU's generator
+    "get_rng_state": lambda *_: torch.get_rng_state(),  # the simulated device draws with the CPU's generator
     "set_rng_state": lambda state, *_: torch.set_rng_state(state),
     "device": Device,
     "stream": type("StreamContext", (Context,), {}),

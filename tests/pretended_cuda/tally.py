@@ -1,4 +1,4 @@
-"""What happened on the pretended device: kernel launches, and waits of the host with their places."""
+"""What happened on the simulated device: kernel launches, and waits of the host with their places."""
 
 import sys
 from collections import Counter

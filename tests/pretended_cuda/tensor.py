@@ -64,5 +64,5 @@ def to_host(tree):
 
 
 def to_pretended(tree):
-    """Replace the tensors in a tree by tensors on the pretended device."""
+    """Replace the tensors in a tree by tensors on the simulated device."""
     return replace(tree, Tensor, lambda x: x if isinstance(x, PretendedTensor) else PretendedTensor(x))
