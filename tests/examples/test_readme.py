@@ -145,7 +145,7 @@ def others(page: Path) -> list[str]:
 
 def test_the_other_commands_of_the_readme_run(quickstart, clone):
     short = others(README)
-    assert len(short) == 6
+    assert len(short) == 7
     assert "['My grandfather" in run("python", "-c", scripts(README)[0], cwd=clone).stdout
     for command in short:
         done = run("bash", "-c", command, cwd=clone)
