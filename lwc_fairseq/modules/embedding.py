@@ -51,7 +51,7 @@ class ConcatEmbedding(nn.Module):
         nn.init.zeros_(self.tokens.weight[padding_idx])
 
     def forward(self, tokens: Tensor, sides: Tensor, positions: Tensor) -> Tensor:
-        """Token ids, sides (0 source, 1 target) and positions, one shape (...), to (..., d)."""
+        """Return the embeddings (..., d) of token ids, sides (0 source, 1 target) and positions, all of shape (...)."""
         x = self.tokens(tokens)
         if self.sides is not None:
             x = x + self.sides(sides)

@@ -69,7 +69,7 @@ def mixed_attention_mask(source_lengths: Tensor, length: int) -> Tensor:
 
     Returns:
         (B, length, length), True where token i (second axis) may attend to token j (third axis). Rows beyond a
-        sentence's end are never used; they see something, so that no softmax is empty.
+        sentence's end are never used; they may attend to some token, so that no softmax is empty.
     """
     index = torch.arange(length, device=source_lengths.device)
     causal = index <= index[:, None]

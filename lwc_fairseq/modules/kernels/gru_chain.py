@@ -85,9 +85,9 @@ class LinkGradients:
         δ_z = δ ∘ (h̃ - h) ∘ z (1 - z),   δ_h = δ ∘ z ∘ (1 - h̃²),   δ_r = g ∘ h ∘ r (1 - r)   with g = U_hᵀ δ_h
 
     and that of h is δ ∘ (1 - z) + g ∘ r + U_zᵀ δ_z + U_rᵀ δ_r + Σ_k W_kᵀ δ_k, where δ_k is the gradient of the query of
-    reader k. The results of a step stand side by side in `slots`: [δ_1; …; δ_K; δ_z; δ_r; δ_h; g; gradient of h]. From
-    δ_z on, every second slot contains δ, so one operation computes what is multiplied by δ; another computes what is
-    multiplied by g, which is the second slot and the fifth. One product takes all slots from δ_1 to δ_r.
+    reader k. The results of a step stand side by side in `slots`: [δ_1; …; δ_K; δ_z; δ_r; δ_h; g; gradient of h].
+    Number the slots from δ_z on: 1 to 5. Slots 1, 3 and 5 are products with δ, and slots 2 and 5 are products with g.
+    One operation computes each of these two groups. One product takes all slots from δ_1 to δ_r.
 
     Args:
         grad_weights: the gradient of each reader's attention weights.
