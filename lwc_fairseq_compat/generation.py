@@ -40,8 +40,8 @@ def replace_unknown_words(replace_unk):
     def position(link):
         if isinstance(link, tuple):
             return link[0]
-        *words, _ = map(float, link)  # without the end symbol's weight
-        return words.index(max(words))
+        words = range(len(link) - 1)  # without the end symbol
+        return max(words, key=lambda i: float(link[i]), default=0)
 
     @functools.wraps(replace_unk)
     def replace_unk_by_links(hypo_str, src_str, alignment, align_dict, unk):

@@ -46,6 +46,7 @@ def test_unknown_words_have_the_source_word_of_the_largest_weight():
     """The weights of a word end with that of the end symbol, which is no word."""
     weights = [["0.1", "0.2", "0.7"], ["0.5", "0.2", "0.3"]]
     assert utils.replace_unk("<unk> <unk>", "one two", weights, {}, "<unk>") == "two one"
+    assert utils.replace_unk("three", "", [["1.0"], ["1.0"]], {}, "<unk>") == "three"
     assert utils.replace_unk("<unk> <unk>", "one two", [(1, 0), (0, 1)], {}, "<unk>") == "two one"
 
 
