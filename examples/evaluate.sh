@@ -9,13 +9,15 @@
 # ranks them by log-probability, as in its other rows. BLEU and chrF compare the tokenised text of DATA, with its
 # sub-words joined.
 source "$(dirname "$0")/recipe.sh"
-parse '--out=' "$@"
+parse '--out= --' "$@"
 [ ${#words[@]} = 2 ] || usage
 checkpoints=${words[0]} data=${words[1]}
 out=${out:-$(dirname "${checkpoints%%:*}")}
 mkdir -p "$out"
 
-generate "$data" "$checkpoints" "$out/test" --beam 10 --post-process subword_nmt
+subwords=subword_nmt
+[ ! -f "$data/text.yaml" ] || subwords=$(subwords_of "$data")
+generate "$data" "$checkpoints" "$out/test" --beam 10 ${subwords:+--post-process "$subwords"}
 in_order "$out/test.generated" T 2 > "$out/test.reference"
 sacrebleu "$out/test.reference" -i "$out/test.txt" --tokenize none --metrics bleu chrf --force > "$out/score.making"
 mv "$out/score.making" "$out/score.json"

@@ -22,10 +22,10 @@ text=$out/text bpe=$out/bpe data=$out/data commands=$out/commands
 
 bash examples/setup_env.sh || fail "stopped while setting up"
 began=$SECONDS
-if [ -n "$fresh" ] && [ -e "$out" ]; then
-  [ -f "$commands" ] || fail "$out was not made by this script; remove it yourself"
-  rm -rf "$out"
+if [ ! -f "$commands" ] && [ -n "$(ls -A "$out" 2> /dev/null)" ]; then
+  fail "--out $out: the folder has files that this script did not make; name another folder"
 fi
+[ -z "$fresh" ] || rm -rf "$out"
 mkdir -p "$out"
 : > "$commands"
 

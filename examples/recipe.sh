@@ -24,7 +24,7 @@ usage() {
 
 # parse OPTIONS "$@": reads the command line. OPTIONS lists the options of the script, with a `=` after each that takes
 # a value: '--from= --out='. Sets $from to the value of --from, and so on, ${words[@]} to the other arguments and
-# ${flags[@]} to what follows `--`. For --help it prints the head of the script.
+# ${flags[@]} to what follows `--`, if OPTIONS ends with it. For --help it prints the head of the script.
 from='' out='' words=() flags=()
 parse() {
   local options=" $1 "
@@ -36,6 +36,7 @@ parse() {
         exit 0
         ;;
       --)
+        [[ $options == *" -- "* ]] || fail "unknown argument --; --help lists the arguments" 2
         flags=("${@:2}")
         break
         ;;
@@ -211,6 +212,12 @@ tokens_to_data() {
   pairs_to_data "$out/clean" "$2" "$3" "$5" "$6"
 }
 
+# learn_subwords LEARN FROM MERGES SOURCE TARGET: calls the function LEARN, and writes its name and MERGES to `settings`.
+learn_subwords() {
+  "$@"
+  echo "$1 $3" > "$making/settings"
+}
+
 # pairs_to_data FROM SOURCE TARGET joint|separate MERGES: learns BPE, applies it and makes binary data in $out/data.
 # With joint BPE both languages share a dictionary. The environment variable MERGES replaces the argument. If
 # $sentencepiece is set, sentencepiece makes the sub-words.
@@ -219,7 +226,9 @@ pairs_to_data() {
   local languages=("$3" "$2") joined=() learn=$4_bpe
   [ "$4" = separate ] || { languages=("$3") joined=(--joined-dictionary); }
   [ -z "$sentencepiece" ] || learn=$4_sentencepiece
-  step "learning and applying sub-words" "$out/bpe" "$learn" "$1" "${MERGES:-$5}" "$2" "$3"
+  [ ! -f "$out/bpe/settings" ] || [ "$(cat "$out/bpe/settings")" = "$learn ${MERGES:-$5}" ] ||
+    fail "$out/bpe was made with $(cat "$out/bpe/settings"), not $learn ${MERGES:-$5}: name another folder by --out"
+  step "learning and applying sub-words" "$out/bpe" learn_subwords "$learn" "$1" "${MERGES:-$5}" "$2" "$3"
   step "binarising" "$out/data" binarise "$out/bpe" "$2" "$3" "${joined[@]}"
   summary "$out/bpe" "${languages[@]}"
 }

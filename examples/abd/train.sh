@@ -17,7 +17,7 @@
 # R2L names a checkpoint of the row r2l. nsc_rt and nsc_hs need it; abd and rr start from it if it is set. OPTIMIZER is
 # rmsprop (the default, as in the paper) or adam.
 source "$(dirname "$0")/../recipe.sh"
-parse '--out=' "$@"
+parse '--out= --' "$@"
 [ ${#words[@]} = 2 ] || usage
 row=${words[0]} data=${words[1]}
 out=${out:-$PWD/runs/$row}

@@ -12,7 +12,7 @@
 # The environment variable OPTIMIZER is adadelta (the default, as in most rows of the paper) or adam (as in its best
 # rows).
 source "$(dirname "$0")/../recipe.sh"
-parse '--out=' "$@"
+parse '--out= --' "$@"
 [ ${#words[@]} = 2 ] || usage
 preset=${words[0]} data=${words[1]}
 out=${out:-$PWD/runs/$preset}

@@ -7,7 +7,7 @@
 #   --out  the folder that prepare.sh wrote (default: runs/iwslt14-de and so on)
 #   flags  go to fairseq-generate
 source "$(dirname "$0")/../recipe.sh"
-parse '--out=' "$@"
+parse '--out= --' "$@"
 [ ${#words[@]} = 2 ] || usage
 language=${words[0]} checkpoint=${words[1]}
 case $language in

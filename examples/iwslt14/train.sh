@@ -9,7 +9,7 @@
 #
 # Useful flags: --rows lwc (only LWC), --train="--fp16" (half precision), --dry-run (print the commands).
 source "$(dirname "$0")/../recipe.sh"
-parse '--out=' "$@"
+parse '--out= --' "$@"
 [ ${#words[@]} = 1 ] || usage
 language=${words[0]}
 case $language in de | ro | es) ;; *) usage ;; esac

@@ -6,7 +6,7 @@
 #   --out  the folder that prepare.sh wrote (default: runs/multi30k)
 #   flags  go to fairseq-generate
 source "$(dirname "$0")/../recipe.sh"
-parse '--out=' "$@"
+parse '--out= --' "$@"
 [ ${#words[@]} = 1 ] || usage
 out=${out:-$PWD/runs/multi30k}
 needs_data

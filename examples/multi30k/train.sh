@@ -9,7 +9,7 @@
 # Useful flags: --rows lwc transformer (only these rows), --seeds 3, --profile examples/multi30k/narrow.yaml (for a
 # CPU).
 source "$(dirname "$0")/../recipe.sh"
-parse '--out=' "$@"
+parse '--out= --' "$@"
 [ ${#words[@]} = 0 ] || usage
 out=${out:-$PWD/runs/multi30k}
 

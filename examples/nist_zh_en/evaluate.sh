@@ -9,7 +9,7 @@
 #   --out  the folder that prepare.sh wrote (default: runs/nist_zh_en-deepatt and so on)
 #   flags  go to fairseq-generate
 source "$(dirname "$0")/../recipe.sh"
-parse '--out=' "$@"
+parse '--out= --' "$@"
 [ ${#words[@]} = 2 ] || usage
 paper=${words[0]} checkpoint=${words[1]}
 case $paper in

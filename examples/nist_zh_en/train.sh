@@ -11,7 +11,7 @@
 #
 # Useful flags: --rows abd (only this row), --train="--fp16" (half precision), --dry-run (print the commands).
 source "$(dirname "$0")/../recipe.sh"
-parse '--out=' "$@"
+parse '--out= --' "$@"
 [ ${#words[@]} = 1 ] || usage
 paper=${words[0]}
 case $paper in

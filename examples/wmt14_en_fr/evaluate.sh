@@ -7,7 +7,7 @@
 #   --out  the folder that prepare.sh wrote (default: runs/wmt14_en_fr)
 #   flags  go to fairseq-generate
 source "$(dirname "$0")/../recipe.sh"
-parse '--out=' "$@"
+parse '--out= --' "$@"
 [ ${#words[@]} = 1 ] || usage
 out=${out:-$PWD/runs/wmt14_en_fr}
 

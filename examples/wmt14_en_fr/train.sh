@@ -8,7 +8,7 @@
 #
 # Useful flags: --rows deepatt_adam (only one model), --train="--fp16" (half precision), --dry-run (print the commands).
 source "$(dirname "$0")/../recipe.sh"
-parse '--out=' "$@"
+parse '--out= --' "$@"
 [ ${#words[@]} = 0 ] || usage
 out=${out:-$PWD/runs/wmt14_en_fr}
 

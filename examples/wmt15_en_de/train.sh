@@ -8,7 +8,7 @@
 #
 # Useful flags: --rows abd (only ABD), --train="--fp16" (half precision), --dry-run (print the commands).
 source "$(dirname "$0")/../recipe.sh"
-parse '--out=' "$@"
+parse '--out= --' "$@"
 [ ${#words[@]} = 0 ] || usage
 out=${out:-$PWD/runs/wmt15_en_de}
 

@@ -7,7 +7,7 @@
 #   --out  the folder that prepare.sh wrote (default: runs/wmt16_en_ro)
 #   flags  go to fairseq-generate
 source "$(dirname "$0")/../recipe.sh"
-parse '--out=' "$@"
+parse '--out= --' "$@"
 [ ${#words[@]} = 1 ] || usage
 out=${out:-$PWD/runs/wmt16_en_ro}
 

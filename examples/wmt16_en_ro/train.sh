@@ -9,7 +9,7 @@
 #
 # Useful flags: --rows lwc_big (only LWC), --train="--fp16" (half precision), --dry-run (print the commands).
 source "$(dirname "$0")/../recipe.sh"
-parse '--out=' "$@"
+parse '--out= --' "$@"
 [ ${#words[@]} = 0 ] || usage
 out=${out:-$PWD/runs/wmt16_en_ro}
 

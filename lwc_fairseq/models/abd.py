@@ -144,7 +144,7 @@ class ABDModel(ReverseContextModel, BidirectionalModel):
         # RNNSearch computes its initial state from another encoder state, so initial_state keeps its random weights
         # here.
         parts = [(model.encoder, "encoder.", ()), (model.decoder.backward_decoder, "decoder.", ("initial_state.",))]
-        model.pretrained = Pretrained("--init-backward-from", cfg.init_backward_from, parts)
+        model.pretrained = Pretrained("--init-backward-from", cfg.init_backward_from, parts, task)
         return model
 
     def reverse_translations(self, src_tokens: Tensor) -> Tensor:

@@ -84,6 +84,8 @@ class LWCTransformerConfig(FairseqDataclass):
                 raise UserError(f"--{name.replace('_', '-')} {getattr(self, name)}: must be in [0, 1)")
         if self.residual_gain is not None and not self.residual_gain > 0:
             raise UserError(f"--residual-gain {self.residual_gain}: must be above 0")
+        if self.normalize_after and self.layer_norm == "before":
+            raise UserError("--layer-norm before --normalize-after: they contradict each other: leave one of them out")
         if self.unshared_weights and self.layers % 2:
             raise UserError(
                 f"--layers {self.layers} --unshared-weights: half of the layers serve the source; give an even number"

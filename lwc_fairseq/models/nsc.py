@@ -173,7 +173,8 @@ class NSCModel(ReverseContextModel):
         decoder = cls.make_decoder(cfg, task.target_dictionary, reverse_model)
         model = cls(cls.make_encoder(cfg, task.source_dictionary, reverse_model), decoder)
         initialize_recurrent(model, cfg.init_std)
-        model.pretrained = Pretrained("--reverse-model", cfg.reverse_model, [(reverse_model, "", ())], needed=True)
+        parts = [(reverse_model, "", ())]
+        model.pretrained = Pretrained("--reverse-model", cfg.reverse_model, parts, task, needed=True)
         return model
 
     def load_state_dict(self, *args, **kwargs):

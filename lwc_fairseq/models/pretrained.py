@@ -4,7 +4,7 @@ import os
 
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 from omegaconf import OmegaConf
-from torch import nn
+from torch import Tensor, nn
 
 from lwc_fairseq_compat import UserError
 
@@ -24,17 +24,20 @@ class Pretrained:
     Args:
         option: the command-line option that names the file.
         path: the checkpoint of a right-to-left model, or None.
+        task: the task of the new model.
         parts: the modules to load weights into.
         needed: whether training needs the checkpoint.
     """
 
-    def __init__(self, option: str, path: str | None, parts: list[Part], needed: bool = False):
+    def __init__(self, option: str, path: str | None, parts: list[Part], task=None, needed: bool = False):
         self.problem = None
         if path is None:
             if needed:
                 self.problem = f"{option} is missing: give the checkpoint of a trained right-to-left model"
             return
         try:
+            if is_reversed(getattr(task, "cfg", None)):
+                raise UserError(f"--reverse-target cannot be combined with {option}: leave --reverse-target out")
             self._load(option, path, parts)
         except UserError as error:
             self.problem = str(error)
@@ -51,6 +54,8 @@ class Pretrained:
             )
         for module, prefix, left_out in parts:
             load_part(module, state["model"], prefix, left_out, f"{option} {path}")
+        for module, prefix, left_out in parts:
+            check_part(module, state["model"], prefix, left_out, f"{option} {path}")
 
     def forget(self) -> None:
         """Drop the stored error, because the model has loaded its own checkpoint."""
@@ -68,7 +73,7 @@ def load_part(module: nn.Module, weights: dict, prefix: str, left_out: tuple[str
     Raises:
         UserError: a weight is missing or has another shape.
     """
-    wanted = {name: value for name, value in module.state_dict().items() if not name.startswith(left_out or ("\0",))}
+    wanted = wanted_weights(module, left_out)
     for name, value in wanted.items():
         given = weights.get(prefix + name)
         if given is None or given.shape != value.shape:
@@ -78,3 +83,22 @@ def load_part(module: nn.Module, weights: dict, prefix: str, left_out: tuple[str
                 "rnnsearch of the same sizes and dictionaries, with --task concat_translation --reverse-target"
             )
     module.load_state_dict({name: weights[prefix + name] for name in wanted}, strict=False)
+
+
+def check_part(module: nn.Module, weights: dict, prefix: str, left_out: tuple[str, ...], source: str) -> None:
+    """Check that a module has the weights that were loaded into it. A shared table has those that were loaded last.
+
+    Raises:
+        UserError: weights that the module shares differ in the checkpoint.
+    """
+    for name, value in wanted_weights(module, left_out).items():
+        if not value.equal(weights[prefix + name].to(value)):
+            raise UserError(
+                f"{source}: this model was trained without --share-all-embeddings: train it with the flag, or leave "
+                "the flag out here"
+            )
+
+
+def wanted_weights(module: nn.Module, left_out: tuple[str, ...]) -> dict[str, Tensor]:
+    """Return a module's weights except those whose names begin with a prefix in `left_out`."""
+    return {name: value for name, value in module.state_dict().items() if not name.startswith(left_out or ("\0",))}

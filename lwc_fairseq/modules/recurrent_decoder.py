@@ -101,7 +101,8 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         if state.length == 0:
             state = state.for_rows(len(tokens))
         words = self.embedding(tokens)
-        if torch.is_grad_enabled():  # a search in training has no gradients, and drops nothing
+        # A search in training has no gradients, and drops nothing. --retain-dropout drops in generation.
+        if torch.is_grad_enabled() or self.input_dropout.apply_during_inference:
             words = self.input_dropout(words)
         x, last_states, contexts, weights = words.transpose(0, 1), [], [], []
         first_states = state.states.chunk(len(self.layers), dim=1)

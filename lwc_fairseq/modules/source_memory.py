@@ -22,6 +22,11 @@ class SourceMemory:
     final_state: Tensor  # (S, d); the decoder computes its initial state from it
     beam: int = 1  # consecutive rows that share a sentence
 
+    def __getitem__(self, index: int) -> Tensor:
+        """Return the final state as the first item: there torch's backward hooks, which fairseq uses to find the source
+        of NaN gradients, look for a tensor."""
+        return (self.final_state,)[index]
+
     def reorder(self, order: Tensor) -> "SourceMemory":
         """Return the output for the rows order[0], order[1], … of this output, which has S · beam rows.
 

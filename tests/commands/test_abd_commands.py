@@ -126,6 +126,16 @@ def test_start_from_a_right_to_left_model(tiny_data, reverse, tmp_path):
         assert torch.equal(mine, value) != ("initial_state" in name), name
 
 
+def test_a_start_that_cannot_be_shared_or_runs_in_the_same_direction(tiny_data, reverse, tmp_path):
+    start = (*BIDIRECTIONAL, "--init-backward-from", reverse, "--max-update", "1")
+    for flags, message in (
+        (("--share-all-embeddings",), "this model was trained without --share-all-embeddings: train it with the flag"),
+        (("--reverse-target",), "--reverse-target cannot be combined with --init-backward-from: leave"),
+    ):
+        refused = train(tiny_data, tmp_path, "abd", *start, *flags, check=False)
+        assert refused.returncode and message in refused.stderr.strip().splitlines()[-1]
+
+
 def test_the_file_to_start_from_is_needed_in_training_only(tiny_data, reverse, tmp_path):
     copy = tmp_path / "r2l.pt"
     copy.write_bytes(reverse.read_bytes())
@@ -134,6 +144,7 @@ def test_the_file_to_start_from_is_needed_in_training_only(tiny_data, reverse, t
     assert len(hypotheses(generate(tiny_data, tmp_path / "checkpoint_last.pt").stdout)) == 20
     for flags, message in (
         (("--reverse-model", copy), f"--reverse-model {copy}: no such file"),
+        (("--reverse-model", reverse, "--reverse-target"), "--reverse-target cannot be combined with --reverse-model"),
         ((), "--reverse-model is missing: give the checkpoint of a trained right-to-left model"),
         (("--reverse-model", reverse, "--hidden-dim", "8"), "should be (24, 8), but the checkpoint has (48, 16)"),
     ):

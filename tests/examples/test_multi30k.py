@@ -27,7 +27,10 @@ def test_recipe_on_a_slice(tmp_path, flags, rows):
 
     prepare = ("bash", RECIPE / "prepare.sh", "--from", text, "--out", out, *flags)
     assert run(*prepare, MERGES="400").stdout.splitlines()[-1] == f"{out}/data: 300 training pairs"
-    assert run(*prepare).stdout.count("done before") == 3
+    assert run(*prepare, MERGES="400").stdout.count("done before") == 3
+    kind = "joint_sentencepiece" if flags else "joint_bpe"
+    other = run(*prepare, check=False)
+    assert other.returncode and f"{out}/bpe was made with {kind} 400, not {kind} 8000: name another" in other.stderr
 
     profile = tmp_path / "narrow.yaml"
     profile.write_text((RECIPE / "narrow.yaml").read_text().replace("average: 5", "average: 0"))  # no epoch ends
@@ -44,6 +47,9 @@ def test_recipe_on_a_slice(tmp_path, flags, rows):
     assert '"name": "BLEU"' in scored and "tok:none" in scored
     translations = (checkpoint.parent / "checkpoint_best.test.txt").read_text()
     assert len(translations.splitlines()) == 12 and "@@" not in translations and "▁" not in translations
+    run("bash", RECIPE.parent / "evaluate.sh", checkpoint, out / "data", "--out", tmp_path / "any", "--", "--cpu")
+    words = (out / "text" / "test.en").read_text(encoding="utf-8")
+    assert (tmp_path / "any" / "test.reference").read_text(encoding="utf-8") == words
     raw = run("lwc-fairseq", "translate", checkpoint, "--detokenize", stdin="Ein Mann läuft.\n").stdout
     assert len(raw.splitlines()) == 1 and "▁" not in raw
 
@@ -54,6 +60,8 @@ def test_missing_data_is_named(tmp_path):
     missing = tmp_path / "missing"
     done = run("bash", RECIPE / "prepare.sh", "--from", missing, "--out", tmp_path / "out", check=False)
     assert f"--from {missing}: there is no such folder" in done.stderr
+    done = run("bash", RECIPE / "prepare.sh", "--from", tmp_path, "--", "--sentencepiece", check=False)
+    assert done.returncode == 2 and "prepare.sh: unknown argument --; --help lists the arguments" in done.stderr
     done = run("bash", RECIPE / "evaluate.sh", "none.pt", "--out", tmp_path / "out", check=False)
     assert done.stderr == f"evaluate.sh: {tmp_path / 'out' / 'data'} is missing: run prepare.sh first\n"
     assert not (tmp_path / "out" / "data").exists()

@@ -137,6 +137,14 @@ def test_quickstart_refuses_unknown_arguments(clone):
     assert failed.returncode == 2 and "--arch 'deepat': choose one of abd deepatt" in failed.stderr
 
 
+@pytest.mark.parametrize("fresh", [(), ("--fresh",)])
+def test_quickstart_leaves_the_files_of_others_alone(clone, tmp_path, fresh):
+    (tmp_path / "thesis").write_text("important")
+    failed = run("bash", "examples/quickstart.sh", "--out", tmp_path, *fresh, cwd=clone, check=False)
+    assert failed.returncode and "the folder has files that this script did not make; name another" in failed.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis"]
+
+
 def others(page: Path) -> list[str]:
     """The commands that no other test runs, in their order; `pip install` only says what it would do."""
     left = [command for command in commands(page) if command != QUICKSTART and command not in ELSEWHERE]

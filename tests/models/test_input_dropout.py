@@ -48,6 +48,19 @@ def test_it_drops_words_of_both_sides_and_memories(make):
         assert ((out == 0) | torch.isclose(out, 2 * x)).all() and (out == 0).any() and (out != 0).any()
 
 
+@MODELS
+def test_retained_in_generation(make):
+    """fairseq-generate --retain-dropout drops words of the decoder, too, although generation has no gradients."""
+    model = make(input_dropout=0.5).eval()
+    model.make_generation_fast_(retain_dropout=True)
+    words = []
+    model.decoder.input_dropout.register_forward_hook(lambda module, given, out: words.append(out))
+    src, prev = random_batch(LENGTHS, types=15)
+    with torch.no_grad():
+        model(src, None, prev)
+    assert words and all((out == 0).any() for out in words)
+
+
 @pytest.mark.parametrize("value", [-0.1, 1.0])
 def test_impossible_values_are_refused(value):
     with pytest.raises(ValueError, match=f"--input-dropout {value}: must be in"):

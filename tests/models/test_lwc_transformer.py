@@ -288,6 +288,10 @@ class TestConfiguration:
         batch = random_batch(LENGTHS)
         assert torch.equal(old(batch[0], None, batch[1])[0], new(batch[0], None, batch[1])[0])
 
+    def test_options_of_two_versions_that_contradict_each_other(self):
+        with pytest.raises(ValueError, match="--layer-norm before --normalize-after: they contradict each other"):
+            make_lwc(layers=2, layer_norm="before", normalize_after=True)
+
     @pytest.mark.parametrize("layers", [10, 14, 18, 22])
     def test_depths_of_table_4(self, layers):
         assert len(self.build(100, layers=layers, embed_dim=16, attention_heads=4).encoder.stack.layers) == layers

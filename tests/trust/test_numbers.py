@@ -3,7 +3,20 @@
 import pytest
 import torch
 
-from conftest import EOS, PAD, TINY_LWC, TINY_TRAINING, make_abd, make_deepatt, make_lwc, pad, run
+from conftest import (
+    EACH_FAMILY,
+    EOS,
+    FAMILIES,
+    PAD,
+    TASK,
+    TINY_LWC,
+    TINY_TRAINING,
+    make_abd,
+    make_deepatt,
+    make_lwc,
+    pad,
+    run,
+)
 
 UNK = 3
 SOURCES = {
@@ -67,10 +80,11 @@ def test_extreme_scores_and_half_precision(family, dtype, scale, device):
     assert all(torch.isfinite(gradient).all() for gradient in gradients)
 
 
-def test_a_nan_in_training_names_its_batch(tiny_data, tmp_path):
+@EACH_FAMILY
+def test_a_nan_in_training_names_its_batch(tiny_data, tmp_path, family):
     """With a learning rate that is far too high, the weights overflow, and the next loss is NaN."""
-    train = ("fairseq-train", tiny_data, "--task", "concat_translation", *TINY_LWC, *TINY_TRAINING)
-    flags = ("--optimizer", "sgd", "--lr", "1e30", "--clip-norm", "0", "--batch-size", "4", "--save-dir", tmp_path)
+    train = ("fairseq-train", tiny_data, *TASK, *TINY_TRAINING, *FAMILIES[family])
+    flags = ("--optimizer", "sgd", "--lr", "1e38", "--clip-norm", "0", "--batch-size", "4", "--save-dir", tmp_path)
     failed = run(*train, *flags, check=False)
     last = failed.stderr.strip().splitlines()[-1]
     assert failed.returncode and "error: update 2: gradients are Nan/Inf. Its batch is the training sentences" in last
