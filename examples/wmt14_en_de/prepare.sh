@@ -9,8 +9,7 @@
 #   --out    where everything goes (default: runs/wmt14_en_de-lwc and so on); the binary data go to its folder `data`
 #
 # The environment variable MERGES is another number of merges: 16000 for the first row of DeepAtt, with
-# another --out. Finished steps are
-# kept.
+# another --out. Finished steps are kept.
 source "$(dirname "$0")/../recipe.sh"
 parse '--from= --out=' "$@"
 [ ${#words[@]} = 1 ] || usage
