@@ -223,12 +223,12 @@ learn_subwords() {
 # $sentencepiece is set, sentencepiece makes the sub-words.
 sentencepiece=''
 pairs_to_data() {
-  local languages=("$3" "$2") joined=() learn=$4_bpe
+  local languages=("$3" "$2") joined=() learn=$4_bpe merges=${MERGES:-$5} made
   [ "$4" = separate ] || { languages=("$3") joined=(--joined-dictionary); }
   [ -z "$sentencepiece" ] || learn=$4_sentencepiece
-  [ ! -f "$out/bpe/settings" ] || [ "$(cat "$out/bpe/settings")" = "$learn ${MERGES:-$5}" ] ||
-    fail "$out/bpe was made with $(cat "$out/bpe/settings"), not $learn ${MERGES:-$5}: name another folder by --out"
-  step "learning and applying sub-words" "$out/bpe" learn_subwords "$learn" "$1" "${MERGES:-$5}" "$2" "$3"
+  made=$(cat "$out/bpe/settings" 2> /dev/null || echo "$learn $merges")
+  [ "$made" = "$learn $merges" ] || fail "$out/bpe was made with $made, not $learn $merges: name another folder by --out"
+  step "learning and applying sub-words" "$out/bpe" learn_subwords "$learn" "$1" "$merges" "$2" "$3"
   step "binarising" "$out/data" binarise "$out/bpe" "$2" "$3" "${joined[@]}"
   summary "$out/bpe" "${languages[@]}"
 }

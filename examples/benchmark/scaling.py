@@ -73,7 +73,7 @@ def main() -> None:
 
 def write(args: argparse.Namespace, found: dict[int, dict]) -> None:
     names = [one["name"] for one in next(iter(found.values()))["systems"]]
-    unit = UNITS.get(args.over) or UNITS_OF_DEPTH[args.family]
+    unit = UNITS_OF_DEPTH[args.family] if args.over == "depth" else UNITS[args.over]
     if args.over == "depth":
         names = [name.partition(",")[0] for name in names]  # without their usual depth
     speeds = {value: [median(one["tokens a second"]) for one in about["systems"]] for value, about in found.items()}
