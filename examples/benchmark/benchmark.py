@@ -118,6 +118,9 @@ def time_training(args: argparse.Namespace, systems: list[training.Training]) ->
     speeds = [[] for _ in systems]
     for block in trange(-1, args.blocks, desc="blocks"):  # block -1 is the warm-up
         numbers = range(max(0, block) * args.updates, (max(0, block) + 1) * args.updates)
+        if block == -1 and args.device == "cuda":
+            # On a GPU, the first update of each shape takes many times as long, because it allocates memory.
+            numbers = range(args.blocks * args.updates)
         for system, found in zip(systems, speeds, strict=True):
             began = clock(args)()
             for number in numbers:

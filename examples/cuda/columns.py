@@ -59,7 +59,7 @@ def sizes(column: Column, quick: bool) -> list[object]:
     batch = column.tokens // 50
     flags = ["--max-tokens", column.tokens, "--batch-size", batch, "--sentences", max(256, 2 * batch)]
     flags += ["--blocks", 2 if quick else 3]
-    return [*flags, *(["--memory"] if column.phase == "train" else [])]
+    return [*flags, *(["--updates", 10, "--memory"] if column.phase == "train" else [])]
 
 
 def tiny_sizes(column: Column) -> list[object]:

@@ -2,7 +2,7 @@
 
 from comparison import read_losses, relative
 from machine import Machine, empty_folder
-from models import SGD, training
+from models import optimizer, training
 from outcome import Found
 
 UPDATES = 20
@@ -15,7 +15,7 @@ def two_processes(machine: Machine) -> Found:
         there = "there is no GPU" if machine.pretended else "there is one GPU"
         return Found([{"processes": "two, over NCCL", "result": f"left out: {there}"}])
     folder = empty_folder(machine.out / "models" / "two_processes")
-    flags = (*SGD, "--max-update", UPDATES, "--no-save", "--batch-size", "40")
+    flags = (*optimizer("lwc", "sgd"), "--max-update", UPDATES, "--no-save", "--batch-size", "40")
     machine.run([*training(machine, folder, "lwc", *flags), "--update-freq", "2"], folder / "one.log")
     machine.run_on_two(training(machine, folder, "lwc", *flags), folder / "two.log")
     one, two = (read_losses(folder / f"{name}.log", 1, UPDATES) for name in ("one", "two"))

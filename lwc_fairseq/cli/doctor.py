@@ -123,7 +123,8 @@ def of_import() -> Finding:
 
 def of_commands() -> Finding:
     here, found = Path(sys.executable).parent, shutil.which("fairseq-train")
-    if found and Path(found).parent.resolve() == here.resolve():
+    # `pip install --target` puts commands into another folder; their first line names the Python that they run.
+    if found and (Path(found).parent.resolve() == here.resolve() or runs_here(Path(found))):
         return Finding("commands", str(Path(found).parent))
     activate = here / "activate"
     mend = (
@@ -131,6 +132,12 @@ def of_commands() -> Finding:
     )
     value = f"fairseq-train belongs to another environment, {found}" if found else "fairseq-train is not on the PATH"
     return Finding("commands", value, mend)
+
+
+def runs_here(script: Path) -> bool:
+    """Return whether a script's first line names this Python."""
+    with script.open("rb") as lines:
+        return lines.readline().strip() == b"#!" + os.fsencode(sys.executable)
 
 
 def of_cuda() -> list[Finding]:

@@ -1,5 +1,7 @@
 """`lwc-fairseq doctor` on this environment, and on broken ones."""
 
+import sys
+
 import pytest
 import torch
 
@@ -74,6 +76,8 @@ def test_commands_of_another_environment(monkeypatch, tmp_path):
     other.chmod(0o755)
     finding = of_commands()
     assert str(other) in finding.value and "activate" in finding.mend
+    other.write_text(f"#!{sys.executable}\n")  # as pip install --target writes it
+    assert of_commands() == doctor.Finding("commands", str(tmp_path))
 
 
 @pytest.mark.parametrize(("driver", "problem"), [(None, False), ("/usr/bin/nvidia-smi", True)])
