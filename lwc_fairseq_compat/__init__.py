@@ -11,20 +11,27 @@ it stops being needed. fairseq is archived, so most patches stay for as long as 
 """
 
 import sys
-
-from .errors import UserError
-from .hooks import Finder
+import warnings
 
 __all__ = ["UserError", "activate"]
 
+try:
+    from .errors import UserError
+    from .hooks import Finder
+except Exception as error:  # every `import torch` of the environment would fail
+    warnings.warn(
+        f"lwc_fairseq_compat cannot be imported ({error}): fairseq will not work; install it again", stacklevel=2
+    )
+    Finder = None
+
 PATCH_FILES = (
     *("stack", "errors", "options", "checkpoints", "loading", "resuming", "data", "indexed", "preprocessing"),
-    *("generation", "scoring", "plugins", "processes", "progress", "termination", "precision", "hydra"),
+    *("generation", "scoring", "plugins", "fingerprints", "processes", "progress", "termination", "precision", "hydra"),
 )
 """The order of the patches. If two patches wrap the same function, the later patch calls the earlier one."""
 
 
 def activate():
     """Make fairseq importable in this process. It is safe to call this more than once."""
-    if not any(isinstance(finder, Finder) for finder in sys.meta_path):
+    if Finder is not None and not any(isinstance(finder, Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, Finder([f"{__name__}.{name}" for name in PATCH_FILES]))

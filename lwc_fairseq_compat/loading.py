@@ -7,6 +7,7 @@ import os
 from omegaconf import DictConfig
 
 from .errors import UserError
+from .fingerprints import OtherWords
 from .hooks import mends
 
 
@@ -24,6 +25,8 @@ def load_models_as_trained(load):
         for filename in filenames:
             try:
                 models, cfg, task = load([filename], arg_overrides, task, *args, **kwargs)
+            except OtherWords as error:
+                raise UserError(f"{filename}: {error}") from error
             except UserError:
                 raise
             except Exception as error:

@@ -5,6 +5,7 @@ import os
 import sys
 
 from .errors import UserError
+from .fingerprints import OtherWords, check_words
 from .hooks import mends
 from .loading import check_task
 
@@ -32,8 +33,12 @@ def prepare_for_training(path, state, trainer, is_resumed):
     """Return the content of a checkpoint as the trainer needs it.
 
     Raises:
-        UserError: :func:`check_resumed_task` refuses it.
+        UserError: :func:`check_resumed_task` refuses it, or the model was trained with other dictionaries.
     """
+    try:
+        check_words(trainer.task, state.get("task_state", {}))
+    except OtherWords as error:
+        raise UserError(f"{path}: {error}") from error
     if is_resumed:
         check_resumed_task(path, state, trainer.task)
     return StateWithWeights(state) if trainer.cfg.ema.store_ema else state

@@ -135,6 +135,16 @@ def test_a_program_without_fairseq_pays_for_three_small_files():
     assert done.stdout.split() == ["lwc_fairseq_compat", "lwc_fairseq_compat.errors", "lwc_fairseq_compat.hooks"]
 
 
+def test_a_broken_installation_breaks_nothing_else(tmp_path):
+    """Every `import torch` of the environment calls the package."""
+    shutil.copytree(Path(lwc_fairseq_compat.__file__).parent, tmp_path / "lwc_fairseq_compat")
+    (tmp_path / "lwc_fairseq_compat" / "hooks.py").unlink()
+    program = "import torch, lwc_fairseq_compat; lwc_fairseq_compat.activate(); print(lwc_fairseq_compat.__file__)"
+    done = run("python", "-c", program, PYTHONPATH=str(tmp_path), cwd=tmp_path)
+    assert done.stdout.startswith(str(tmp_path))
+    assert "No module named 'lwc_fairseq_compat.hooks'" in done.stderr and "install it again" in done.stderr
+
+
 PATCHES_OF_ONE_FUNCTION = """
 import lwc_fairseq_compat.termination  # out of turn
 import fairseq.trainer

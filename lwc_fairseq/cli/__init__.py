@@ -7,6 +7,7 @@ import signal
 import sys
 
 from lwc_fairseq_compat import UserError
+from lwc_fairseq_compat.fingerprints import skipped_check
 
 from .. import __version__
 from ..installation import how_to_install
@@ -40,6 +41,12 @@ def add_commands_with_requirements(commands) -> None:
 
     for add in (add_table, add_translate, add_average, add_align, add_aer, add_compare, add_attention, add_report):
         add(commands)
+    for name in ("translate", "average", "align", "attention"):
+        commands.choices[name].add_argument(
+            "--skip-dictionary-check",
+            action="store_true",
+            help="do not compare the words of dictionaries with those that a model was trained with",
+        )
 
 
 class Terminated(KeyboardInterrupt):
@@ -63,7 +70,8 @@ def main() -> None:
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # it logs each step of a test
     try:
         args = parse()
-        status = args.call(args)
+        with skipped_check(getattr(args, "skip_dictionary_check", False)):
+            status = args.call(args)
         sys.stdout.flush()
         sys.exit(status)
     except BrokenPipeError:  # the reader of a pipe, such as `head`, has ended

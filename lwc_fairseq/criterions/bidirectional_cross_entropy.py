@@ -49,6 +49,9 @@ class BidirectionalCrossEntropy(ChunkedCrossEntropyCriterion):
     def forward(self, model, sample: dict, reduce: bool = True) -> tuple[Tensor, int, dict]:
         """Return the loss (in nats, summed over the batch), its denominator, and the logging output.
 
+        Without `reduce`, the loss is that of each word of the padded targets in reading order, (B · m,): the weighted
+        sum of what both directions give it. Padding has 0.
+
         Raises:
             UserError: the model has no backward decoder.
         """
@@ -60,8 +63,14 @@ class BidirectionalCrossEntropy(ChunkedCrossEntropyCriterion):
         target = sample["target"]
         slots = target_slots(target, self.padding_idx, sample["ntokens"])
         forward, backward = model(**sample["net_input"], backward=True, target_slots=slots)
-        forward_loss, forward_nll = self.term(forward, target, slots)
-        backward_loss, backward_nll = self.term(backward, reverse_targets(target, self.padding_idx), slots)
+        forward_loss, forward_nll = self.term(forward, target, slots, reduce)
+        reversed_target = reverse_targets(target, self.padding_idx)
+        backward_loss, backward_nll = self.term(backward, reversed_target, slots, reduce)
+        if not reduce:
+            backward_loss, backward_nll = (
+                reverse_targets(target, self.padding_idx, of_word.view_as(target)).flatten()
+                for of_word in (backward_loss, backward_nll)
+            )
         # A term of weight 0 stays in the sum, because distributed training needs a gradient for every parameter.
         loss = self.cfg.forward_weight * forward_loss + (1 - self.cfg.forward_weight) * backward_loss
         return self.with_log(sample, loss, nll_loss=forward_nll, backward_nll_loss=backward_nll)

@@ -3,10 +3,14 @@
 from dataclasses import dataclass, field
 
 from fairseq.criterions import FairseqCriterion, register_criterion
-from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+from fairseq.criterions.label_smoothed_cross_entropy import (
+    LabelSmoothedCrossEntropyCriterion,
+    label_smoothed_nll_loss,
+)
 from fairseq.dataclass import FairseqDataclass
 from omegaconf import II
 from torch import Tensor
+from torch.nn import functional as F
 
 from lwc_fairseq_compat import UserError
 
@@ -50,17 +54,26 @@ class ChunkedCrossEntropyCriterion(FairseqCriterion):
     def forward(self, model, sample: dict, reduce: bool = True) -> tuple[Tensor, int, dict]:
         """Return the loss (in nats, summed over the batch), its denominator, and the logging output.
 
+        Without `reduce`, the loss is that of each token of the padded targets, (B · m,), with 0 for padding.
+
         Raises:
             UserError: the model cannot return the input of its output layer.
         """
         slots = target_slots(sample["target"], self.padding_idx, sample["ntokens"])
         features = output_features(model, sample["net_input"], slots)
-        loss, nll = self.term(features, sample["target"], slots)
+        loss, nll = self.term(features, sample["target"], slots, reduce)
         return self.with_log(sample, loss, nll_loss=nll)
 
-    def term(self, features: OutputFeatures, target: Tensor, slots: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute the smoothed and the plain negative log-likelihood of the tokens of targets (B, m) at `slots`."""
-        return chunked_cross_entropy(*features, target.flatten().index_select(0, slots), self.cfg.label_smoothing)
+    def term(self, features: OutputFeatures, target: Tensor, slots: Tensor, reduce: bool) -> tuple[Tensor, Tensor]:
+        """Compute the smoothed and the plain negative log-likelihood of the tokens of targets (B, m) at `slots`: their
+        sums or, without `reduce`, (B · m,)."""
+        words = target.flatten().index_select(0, slots)
+        if reduce:
+            return chunked_cross_entropy(*features, words, self.cfg.label_smoothing)
+        log_p = F.linear(*features).float().log_softmax(-1)
+        terms = label_smoothed_nll_loss(log_p, words, self.cfg.label_smoothing, reduce=False)
+        loss, nll = (term.new_zeros(target.numel()).index_copy(0, slots, term) for term in terms)
+        return loss, nll
 
     def with_log(self, sample: dict, loss: Tensor, **others: Tensor) -> tuple[Tensor, int, dict]:
         """Return the loss, its denominator, and the logging output with the loss and `others`."""

@@ -24,6 +24,7 @@ class Packing:
     target_rows: Tensor  # (Σm,) rows that hold target tokens
     source_lengths: Tensor  # (B,) n
     offsets: Tensor  # (B + 1,) row where each sentence begins, int32; the last is T
+    slots: Tensor  # (T,) into (B, source_width + target_width): the columns of src_tokens, then of prev_output_tokens
     sentence_slots: Tensor  # (T,) into (B, length): sentences side by side, padded on the right
     source_slots: Tensor  # (Σn,) into (B, source_width): the columns of src_tokens
     target_slots: Tensor  # (Σm,) into (B, target_width): the columns of prev_output_tokens
@@ -76,6 +77,7 @@ def pack(src_tokens: Tensor, prev_output_tokens: Tensor, padding_idx: int) -> Pa
         target_rows=target_rows,
         source_lengths=source_lengths,
         offsets=offsets.int(),
+        slots=grid_slots,
         sentence_slots=sentence * length + index,
         source_slots=(sentence * source_width + column)[source_rows],
         target_slots=(sentence * target_width + column - source_width)[target_rows],
@@ -84,6 +86,32 @@ def pack(src_tokens: Tensor, prev_output_tokens: Tensor, padding_idx: int) -> Pa
         source_width=source_width,
         target_width=target_width,
     )
+
+
+def repack(layout: dict, src_tokens: Tensor, prev_output_tokens: Tensor, padding_idx: int) -> Packing:
+    """Return the packing of a batch whose layout is known, with the tokens of the batch itself.
+
+    A criterion or a task may edit the tokens after the data loader has packed them. Padding must stay where it is; only
+    a CPU can pack such a batch anew without waiting for the device.
+
+    Args:
+        layout: the fields of the packing that the data loader computed.
+
+    Raises:
+        RuntimeError: on a GPU, padding was edited (an assertion on the device).
+    """
+    grid = torch.cat([src_tokens, prev_output_tokens], dim=1)  # (B, width)
+    if grid.size(1) != layout["source_width"] + layout["target_width"]:
+        return pack(src_tokens, prev_output_tokens, padding_idx)
+    tokens = grid.flatten().index_select(0, layout["slots"])
+    is_same = (grid.ne(padding_idx).sum() == len(tokens)) & tokens.ne(padding_idx).all()
+    if grid.is_cuda:
+        torch._assert_async(
+            is_same, "the batch's padding was edited after packing: remove net_input['packing'] as well"
+        )
+    elif not is_same:
+        return pack(src_tokens, prev_output_tokens, padding_idx)
+    return Packing(**{**layout, "tokens": tokens})
 
 
 def pad_rows(rows: Tensor, slots: Tensor, sentences: int, width: int) -> Tensor:

@@ -36,10 +36,11 @@ def reverse_words(tokens: Tensor, eos: int) -> Tensor:
     return tokens[reversed_order(tokens, eos)]
 
 
-def reverse_targets(target: Tensor, pad: int) -> Tensor:
-    """Reverse targets (B, m). The end symbol of each stays last; padding may be on either side."""
+def reverse_targets(target: Tensor, pad: int, values: Tensor | None = None) -> Tensor:
+    """Reverse targets (B, m), or `values` (B, m) of their tokens. The end symbol of each stays last; padding may be on
+    either side."""
     real = target.ne(pad)
-    return _reverse(target, _first(real), real.sum(1, keepdim=True) - 1)
+    return _reverse(target if values is None else values, _first(real), real.sum(1, keepdim=True) - 1)
 
 
 def reverse_inputs(prev_output_tokens: Tensor, pad: int) -> Tensor:

@@ -25,7 +25,7 @@ from torch.utils.checkpoint import checkpoint
 
 from lwc_fairseq_compat import UserError
 
-from ..data.packing import Packing, pack, pad_rows
+from ..data.packing import Packing, pack, pad_rows, repack
 from ..modules.borrowed import Borrowed
 from ..modules.coordinated_layer import CoordinatedLayer
 from ..modules.embedding import ConcatEmbedding
@@ -266,14 +266,18 @@ class LWCTransformerModel(TranslationModel):
         """Teacher forcing. Returns logits (B, m, V) for the token after each of prev_output_tokens (B, m).
 
         `packing` holds the fields of this batch's :class:`Packing`. Without it, this method packs the batch. With
-        `target_slots`, it returns the states of all target tokens, which are those of the slots.
+        `target_slots`, it returns the states of these target tokens.
         """
         stack = self.encoder.stack
-        batch = Packing(**packing) if packing else pack(src_tokens, prev_output_tokens, stack.padding_idx)
-        states = stack(batch).index_select(0, batch.target_rows)
+        tokens = src_tokens, prev_output_tokens, stack.padding_idx
+        batch = repack(packing, *tokens) if packing else pack(*tokens)
+        states = stack(batch)
         if target_slots is not None:
-            return OutputFeatures(states, stack.embedding.tokens.weight, None)
-        features = pad_rows(states, batch.target_slots, batch.sentences, batch.target_width)
+            rows = torch.zeros_like(prev_output_tokens).flatten().index_copy(0, batch.target_slots, batch.target_rows)
+            return OutputFeatures(states.index_select(0, rows[target_slots]), stack.embedding.tokens.weight, None)
+        features = pad_rows(
+            states.index_select(0, batch.target_rows), batch.target_slots, batch.sentences, batch.target_width
+        )
         return self.decoder.output_layer(features), {"attn": [None], "inner_states": None}
 
     def attention(self, src_tokens: Tensor, prev_output_tokens: Tensor) -> DecoderAttention:

@@ -10,7 +10,13 @@ from fairseq.distributed import ModuleProxyWrapper
 from torch.nn.parallel import DistributedDataParallel
 
 from conftest import EOS, PAD, make_abd, make_deepatt, make_dictionary, make_lwc, make_transformer, random_batch
+from lwc_fairseq.criterions.bidirectional_cross_entropy import (
+    BidirectionalCrossEntropy,
+    BidirectionalCrossEntropyConfig,
+)
 from lwc_fairseq.criterions.chunked_cross_entropy import ChunkedCrossEntropyConfig, ChunkedCrossEntropyCriterion
+from lwc_fairseq.data.packing import pack
+from lwc_fairseq.modules.output_features import target_slots
 
 TASK = SimpleNamespace(target_dictionary=make_dictionary(17))
 MODELS = {
@@ -63,6 +69,43 @@ def test_equals_fairseqs_criterions(name, smoothing, sentence_avg):
     for mine, its in zip(found, expected, strict=True):
         assert (mine is None) == (its is None)
         assert mine is None or torch.allclose(mine, its, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_without_reduction_there_is_a_loss_for_each_token(smoothing):
+    model, batch = make_lwc(), sample()
+    loss, _, _ = ours(smoothing, False)(model, batch, reduce=False)
+    expected, _, _ = LabelSmoothedCrossEntropyCriterion(TASK, False, smoothing)(model, batch, reduce=False)
+    assert torch.allclose(loss, expected.flatten(), rtol=1e-6)
+
+
+def test_without_reduction_a_word_has_the_loss_of_both_directions():
+    model, batch = make_abd(types=(17, 17)), sample()
+    loss, whole = (
+        BidirectionalCrossEntropy(TASK, BidirectionalCrossEntropyConfig(forward_weight=weight))(model, batch, reduce)[0]
+        for weight, reduce in ((0.0, False), (0.0, True))
+    )
+    assert loss.sum().item() == pytest.approx(whole.item(), rel=1e-6)
+    # The backward decoder predicts the last word first, from the source alone.
+    _, backward = model(
+        **batch["net_input"], backward=True, target_slots=target_slots(batch["target"], PAD, batch["ntokens"])
+    )
+    first = torch.nn.functional.linear(*backward).log_softmax(-1)[0]
+    last_word = batch["target"][0, 1]
+    assert loss.view_as(batch["target"])[0, 1].item() == pytest.approx(-first[last_word].item(), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["lwc", "deepatt"])
+def test_a_target_that_is_edited(name):
+    """A criterion or task may leave out words from the loss, without a change of ntokens."""
+    model, batch = MODELS[name]().train(), sample()
+    inputs = batch["net_input"]
+    if name == "lwc":
+        inputs["packing"] = vars(pack(inputs["src_tokens"], inputs["prev_output_tokens"], PAD))
+    batch["target"][1, 2] = PAD
+    loss, _, _ = ours(0.1, False)(model, batch)
+    expected, _, _ = LabelSmoothedCrossEntropyCriterion(TASK, False, 0.1)(model, batch)
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,20 @@ class TestDoors:
         packed, _ = model(src, None, prev, packing=as_fields(pack(src, prev, PAD)))
         assert torch.equal(padded, packed)
 
+    @pytest.mark.parametrize("edit", ["a source word", "a target word", "padding", "fewer columns"])
+    def test_a_batch_that_is_edited_after_packing(self, edit):
+        """Scheduled sampling and word dropout edit the tokens of a batch."""
+        model = make_lwc()
+        src, prev = random_batch(LENGTHS)
+        packing = as_fields(pack(src, prev, PAD))
+        if edit == "a source word":
+            src[1, -2] = 7
+        elif edit == "fewer columns":
+            prev = prev[:, :-1]
+        else:
+            prev[0, 1] = 7 if edit == "a target word" else PAD
+        assert torch.equal(model(src, None, prev, packing=packing)[0], model(src, None, prev)[0])
+
     def test_padding_side_does_not_matter(self):
         model = make_lwc()
         left, right = (model(*self._batch(side))[0] for side in (True, False))
