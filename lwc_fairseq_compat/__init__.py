@@ -19,7 +19,17 @@ __all__ = ["UserError", "activate"]
 
 PATCH_FILES = (
     *("stack", "errors", "options", "checkpoints", "loading", "resuming", "data", "indexed", "preprocessing"),
-    *("generation", "scoring", "plugins", "processes", "progress", "termination", "precision", "hydra"),
+    *(
+        "search_options",
+        "generation",
+        "scoring",
+        "plugins",
+        "processes",
+        "progress",
+        "termination",
+        "precision",
+        "hydra",
+    ),
 )
 """The order of the patches. If two patches wrap the same function, the later patch calls the earlier one."""
 
