@@ -19,17 +19,8 @@ __all__ = ["UserError", "activate"]
 
 PATCH_FILES = (
     *("stack", "errors", "options", "checkpoints", "loading", "resuming", "data", "indexed", "preprocessing"),
-    *(
-        "search_options",
-        "generation",
-        "scoring",
-        "plugins",
-        "processes",
-        "progress",
-        "termination",
-        "precision",
-        "hydra",
-    ),
+    *("search_options", "generation", "copying", "scoring", "plugins", "processes", "progress", "termination"),
+    *("precision", "hydra"),
 )
 """The order of the patches. If two patches wrap the same function, the later patch calls the earlier one."""
 

@@ -262,24 +262,3 @@ def align_fast_models(generate):
                 module.need_attn = False
 
     return generate_with_attention
-
-
-@mends("fairseq.models.fairseq_model", "BaseFairseqModel.make_generation_fast_")
-def keep_fast_models_copyable(make_generation_fast_):
-    """Let models be copied and pickled after ``make_generation_fast_()``.
-
-    Why: fairseq gives them a local function as ``train``. Needed: always.
-    """
-
-    @functools.wraps(make_generation_fast_)
-    def make_generation_fast_and_copyable(self, **kwargs):
-        make_generation_fast_(self, **kwargs)
-        self.train = refuse_training
-
-    return make_generation_fast_and_copyable
-
-
-def refuse_training(mode=True):
-    """Stand for the method ``train`` of a model that can only translate."""
-    if mode:
-        raise RuntimeError("cannot train after make_generation_fast")

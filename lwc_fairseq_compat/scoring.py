@@ -103,8 +103,8 @@ def check_score_command(args, translations, references):
     """
     if len(translations) != len(references):
         raise UserError(
-            f"--sys {args.sys} has {len(translations)} and --ref {args.ref} has {len(references)} lines: each line needs "
-            "its reference"
+            f"--sys {args.sys} has {len(translations)} and --ref {args.ref} has {len(references)} lines: each line "
+            "needs its reference"
         )
     if not 1 <= args.order <= 4:
         raise UserError(f"--order {args.order}: must be from 1 to 4")

@@ -140,8 +140,13 @@ def check_names_and_types(options, where, known=None):
     for name, value in options.items():
         if name not in known:
             raise UserError(f"{where}: {name}: there is no such option; there are {', '.join(sorted(known))}")
-        if not fits(value, option_fields()[name].type):
-            raise UserError(f"{where}: {name} {value!r}: must be {describe(option_fields()[name].type)}")
+        check_type(name, value, option_fields()[name].type, where)
+
+
+def check_type(name, value, kind, where):
+    """Raises UserError if the value of an argument has another type than `kind`."""
+    if not fits(value, kind):
+        raise UserError(f"{where}: {name} {value!r}: must be {describe(kind)}")
 
 
 def fits(value, kind):
@@ -164,7 +169,7 @@ def describe(kind):
     if isinstance(kind, type) and issubclass(kind, Enum):
         return "one of " + ", ".join(member.value for member in kind)
     words = {int: "a whole number", float: "a number", bool: "True or False", str: "a string", type(None): "None"}
-    return words[kind]
+    return words.get(kind, "a path")
 
 
 def check_eval_bleu_args(options):
