@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import TypedDict, Unpack, get_type_hints
 
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+from fairseq.data.encoders import TOKENIZER_REGISTRY
 from fairseq.hub_utils import from_pretrained
 from omegaconf import DictConfig
+from omegaconf.errors import ValidationError
 
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.search_options import check_type
@@ -27,8 +29,6 @@ class Settings(TypedDict, total=False):
     """The language of the translations."""
     gnmt_length_penalty: bool
     """Divide a hypothesis' score by ((5 + length) / 6)^lenpen instead of length^lenpen."""
-    reverse_target: bool
-    """The model was trained with targets from right to left."""
     agreement_path: str
     """Checkpoints of right-to-left models, separated by colons: rank by the sum of both directions' scores."""
     stock_search: bool
@@ -87,11 +87,16 @@ def load(
     folder = Path(data) if data else data_of_training(paths[0])
     overrides = dict(settings)
     if tokenizer:
+        if tokenizer not in TOKENIZER_REGISTRY:
+            raise UserError(f"load: tokenizer {tokenizer}: choose {', '.join(TOKENIZER_REGISTRY)}")
         overrides["tokenizer"] = tokenizer
     if attention:
         overrides["print_alignment"] = "hard"
     names = os.pathsep.join(str(path.resolve()) for path in paths)
-    loaded = from_pretrained(str(paths[0].resolve().parent), names, str(folder.resolve()), **overrides)
+    try:
+        loaded = from_pretrained(str(paths[0].resolve().parent), names, str(folder.resolve()), **overrides)
+    except ValidationError as error:
+        raise UserError(f"load: {error.key}: {error.msg}") from error
     check_settings(settings, loaded["args"])
     model = Translator(loaded["args"], loaded["task"], loaded["models"])
     preparation = None if bpe_codes or sentencepiece_model or tokenizer else read_preparation(folder)
@@ -126,10 +131,12 @@ def checkpoint_paths(checkpoint: Source | Sequence[Source]) -> list[Path]:
 
 
 def check_files(named: list[tuple[str, Source | None]]) -> None:
-    """Raises UserError if a file or folder does not exist."""
+    """Raises UserError if a file or folder does not exist, or is the other of both."""
     for name, path in named:
         if path and not Path(path).exists():
             raise UserError(f"{name} {path}: no such file or folder")
+        if path and name != "checkpoint" and Path(path).is_dir() != (name == "data"):
+            raise UserError(f"{name} {path}: give a {'folder' if name == 'data' else 'file'}")
 
 
 def check_direction(preparation: Preparation, task: DictConfig, folder: Path) -> None:
@@ -143,7 +150,10 @@ def check_direction(preparation: Preparation, task: DictConfig, folder: Path) ->
 
 
 def check_settings(settings: dict[str, object], cfg: DictConfig) -> None:
-    """Raises UserError if a setting has no effect: `translate` sets the beam, and fairseq ignores unknown settings."""
+    """Raises UserError if a setting has no effect: the checkpoint tells the order of its targets, `translate` sets the
+    beam, and fairseq ignores unknown settings."""
+    if "reverse_target" in settings:
+        raise UserError("load: reverse_target: the checkpoint says how it was trained: leave it out")
     if "beam" in settings:
         raise UserError(f"load: beam: give it to translate, as in model.translate(lines, beam={settings['beam']})")
     parts = [part for part in cfg.values() if isinstance(part, DictConfig)]

@@ -12,9 +12,8 @@ from omegaconf import DictConfig
 from torch import Tensor
 
 from lwc_fairseq_compat import UserError
+from lwc_fairseq_compat.long_sentences import truncate_source
 from lwc_fairseq_compat.search_options import check_names_and_types, check_search
-
-from .truncation import truncate_source
 
 
 class SearchOptions(TypedDict, total=False):
@@ -125,7 +124,7 @@ class Translator(GeneratorHubInterface):
             beam: the number of hypotheses that the search follows, and returns.
             verbose: log the hypotheses.
             skip_invalid_size_inputs: leave out sentences that are too long, instead of raising an error.
-            inference_step_args: additional arguments of the task's `inference_step`.
+            inference_step_args: none but "prefix_tokens", the beginnings of the translations.
             prefix_allowed_tokens_fn: see fairseq's `build_generator`.
             options: see :class:`GenerateOptions`.
 
@@ -133,6 +132,13 @@ class Translator(GeneratorHubInterface):
             UserError: an argument is invalid, or there is no such option.
         """
         check_options("generate", GenerateOptions, beam, options, len(self.tgt_dict))
+        if unknown := set(inference_step_args or {}) - {"prefix_tokens"}:
+            raise UserError(
+                f"generate: inference_step_args: {', '.join(sorted(unknown))}: give prefix_tokens or nothing "
+                "(fairseq-interactive reads constraints)"
+            )
+        if not (prefix_allowed_tokens_fn is None or callable(prefix_allowed_tokens_fn)):
+            raise UserError(f"generate: prefix_allowed_tokens_fn {prefix_allowed_tokens_fn!r}: give a function")
         if isinstance(tokenized_sentences, Tensor) and tokenized_sentences.dim() == 1:
             arguments = skip_invalid_size_inputs, inference_step_args, prefix_allowed_tokens_fn
             return self.generate([tokenized_sentences], beam, verbose, *arguments, **options)[0]
@@ -196,7 +202,7 @@ def check_tokens(sources: Iterable[Tensor], types: int) -> list[Tensor]:
     Raises:
         UserError: they are no tensors (n,) of numbers of types.
     """
-    if not isinstance(sources, Iterable):
+    if not isinstance(sources, Iterable) or (isinstance(sources, Tensor) and sources.dim() == 0):
         raise UserError(f"generate: tokenized_sentences: a {type(sources).__name__}: give tensors, as encode returns")
     tokens = list(sources)
     for number, row in enumerate(tokens):

@@ -20,7 +20,7 @@ __all__ = ["UserError", "activate"]
 PATCH_FILES = (
     *("stack", "errors", "options", "checkpoints", "loading", "resuming", "data", "indexed", "preprocessing"),
     *("search_options", "generation", "copying", "scoring", "plugins", "processes", "progress", "termination"),
-    *("precision", "hydra"),
+    *("long_sentences", "precision", "hydra"),
 )
 """The order of the patches. If two patches wrap the same function, the later patch calls the earlier one."""
 

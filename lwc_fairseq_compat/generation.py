@@ -14,6 +14,7 @@ from .hooks import mends
 logger = logging.getLogger("fairseq.sequence_generator")
 
 NO_TRANSLATION = "the model's scores are not numbers (NaN): take an earlier checkpoint"
+NOTHING_ALLOWED = "prefix_allowed_tokens_fn allows no translation of a sentence: let it allow the end symbol at last"
 
 
 @mends("fairseq.ngram_repeat_block", "NGramRepeatBlock._no_repeat_ngram")
@@ -183,7 +184,7 @@ def end_every_search(generate):
         finally:
             self.min_len = min_len
         if not all(found):
-            raise UserError(NO_TRANSLATION)
+            raise UserError(NOTHING_ALLOWED if hasattr(self.search, "prefix_allowed_tokens_fn") else NO_TRANSLATION)
         return found
 
     return generate_to_the_end

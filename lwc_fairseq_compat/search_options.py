@@ -5,6 +5,7 @@
 
 import argparse
 import functools
+import logging
 import os
 import types
 import typing
@@ -14,6 +15,8 @@ from math import inf
 
 from .errors import UserError
 from .hooks import mends
+
+logger = logging.getLogger(__name__)
 
 RANGES = {
     "beam": (lambda beam: beam >= 1, "must be at least 1"),
@@ -97,7 +100,9 @@ def check_search(options, where=None, types=None):
     if value["min_len"] > value["max_len_b"] and not value["max_len_a"] and not value["match_source_len"]:
         refuse(f"{text('max_len_b')} is less than {text('min_len')}: raise one, or lower the other")
     if value["score_reference"] and (idle := [name for name in OF_SEARCHES if name in given]):
-        refuse(f"{text('score_reference')} scores the references and does not search: leave out {text(idle[0])}")
+        refuse(
+            f"{text('score_reference')} scores the references and does not search: leave out {option_name(idle[0], where)}"
+        )
     if "lm_weight" in given and value["lm_path"] is None:
         refuse(f"{text('lm_weight')} needs {option_name('lm_path', where)}, a language model")
     check_sizes(value, given, text, refuse, types)
@@ -275,22 +280,29 @@ def refuse_impossible_search(build_generator):
 
     @functools.wraps(build_generator)
     def build_generator_of_possible_search(
-        self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, *more, **kwargs
+        self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, prefix_allowed_tokens_fn=None
     ):
         options = {name: getattr(args, name, field.default) for name, field in option_fields().items()}
         language_model = (extra_gen_cls_kwargs or {}).get("lm_model")
         if language_model is not None:
-            check_language_model(language_model, options["lm_path"], self.target_dictionary)
+            check_language_model(language_model, options, self.target_dictionary)
         check_search(options, types=len(self.target_dictionary))
-        return build_generator(self, models, args, seq_gen_cls, extra_gen_cls_kwargs, *more, **kwargs)
+        for name in SEARCHES if prefix_allowed_tokens_fn else ():
+            if options[name] != option_fields()[name].default:
+                raise UserError(f"prefix_allowed_tokens_fn and {name} are different searches: leave one out")
+        return build_generator(self, models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
 
     return build_generator_of_possible_search
 
 
-def check_language_model(model, path, dictionary):
-    """Raises UserError if the model of ``--lm-path`` is no language model, or one of other words."""
+def check_language_model(model, options, dictionary):
+    """Raises UserError if the model of ``--lm-path`` is no language model, or one of other words. A warning says if its
+    weight is 0."""
     from fairseq.models import FairseqLanguageModel
 
+    path = options["lm_path"]
+    if not options["lm_weight"]:
+        logger.warning(f"--lm-path {path}: the language model has no effect, because --lm-weight is 0")
     if not isinstance(model, FairseqLanguageModel):
         raise UserError(f"--lm-path {path}: a {type(model).__name__}, but this must be a language model")
     words = getattr(model.decoder, "dictionary", dictionary)
