@@ -25,8 +25,9 @@ except Exception as error:  # every `import torch` of the environment would fail
     Finder = None
 
 PATCH_FILES = (
-    *("stack", "errors", "options", "checkpoints", "loading", "resuming", "data", "indexed", "preprocessing"),
-    *("generation", "scoring", "plugins", "fingerprints", "processes", "progress", "termination", "precision", "hydra"),
+    *("stack", "errors", "options", "checkpoints", "loading", "resuming", "data", "indexed"),
+    *("preprocessing", "search_options", "generation", "copying", "scoring", "plugins", "fingerprints"),
+    *("processes", "progress", "termination", "long_sentences", "precision", "hydra"),
 )
 """The order of the patches. If two patches wrap the same function, the later patch calls the earlier one."""
 

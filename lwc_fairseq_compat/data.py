@@ -163,25 +163,6 @@ def refuse_scores_of_a_language_model(module):
     module.TranslationTask.eval_lm_dataloader = eval_lm_dataloader
 
 
-@mends("fairseq.tasks.fairseq_task", "FairseqTask.filter_indices_by_size")
-def name_invalid_size(filter_indices_by_size):
-    """Say in one line which sentence is too long.
-
-    Why: fairseq fails with a traceback. Needed: always.
-    """
-
-    @functools.wraps(filter_indices_by_size)
-    def filter_indices_by_named_size(self, *args, **kwargs):
-        try:
-            return filter_indices_by_size(self, *args, **kwargs)
-        except Exception as error:
-            if "is invalid" not in str(error):
-                raise
-            raise UserError(f"{error}, or raise --max-source-positions and --max-target-positions") from error
-
-    return filter_indices_by_named_size
-
-
 @mends("fairseq.trainer", "Trainer.train_step")
 def name_batch_with_bad_gradients(train_step):
     """Name the sentences of the batch whose gradients are not finite.

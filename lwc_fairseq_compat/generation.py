@@ -4,11 +4,17 @@ import functools
 import logging
 import math
 import sys
+import textwrap
 
 import numpy as np
 
 from .errors import UserError
 from .hooks import mends
+
+logger = logging.getLogger("fairseq.sequence_generator")
+
+NO_TRANSLATION = "the model's scores are not numbers (NaN): take an earlier checkpoint"
+NOTHING_ALLOWED = "prefix_allowed_tokens_fn allows no translation of a sentence: let it allow the end symbol at last"
 
 
 @mends("fairseq.ngram_repeat_block", "NGramRepeatBlock._no_repeat_ngram")
@@ -152,3 +158,108 @@ def translate_long_lines_alone(batch_by_size):
         return [*batches, *(np.array([index]) for index in alone)]
 
     return batch_by_size_or_alone
+
+
+@mends("fairseq.sequence_generator", "SequenceGenerator._generate")
+def end_every_search(generate):
+    """Give each sentence a translation, or say in one line why there is none.
+
+    A sentence whose constraints cannot be met is translated without them, with a warning.
+    Why: fairseq ends with an assertion if a hypothesis may not end in the last step, and if a source is so short that
+    ``--max-len-a`` allows less than ``--min-len``. Needed: always.
+    """
+
+    @functools.wraps(generate)
+    def generate_to_the_end(self, sample, prefix_tokens=None, constraints=None, bos_token=None):
+        min_len = self.min_len
+        self.min_len = possible_min_len(self, sample["net_input"])
+        self.search.stop_on_max_len = True
+        try:
+            found = generate(self, sample, prefix_tokens, constraints, bos_token)
+            without = [i for i, hypotheses in enumerate(found) if not hypotheses]
+            if without and constraints is not None:
+                constraints = leave_out_constraints(constraints, without, self.tgt_dict)
+                again = generate(self, sample, prefix_tokens, constraints, bos_token)
+                found = [hypotheses or again[i] for i, hypotheses in enumerate(found)]
+        finally:
+            self.min_len = min_len
+        if not all(found):
+            raise UserError(NOTHING_ALLOWED if hasattr(self.search, "prefix_allowed_tokens_fn") else NO_TRANSLATION)
+        return found
+
+    return generate_to_the_end
+
+
+def possible_min_len(generator, net_input):
+    """Return the ``--min-len`` of a generator, or less if the longest source of a batch allows fewer words.
+
+    A warning says so.
+    """
+    source = net_input.get("src_tokens")
+    if source is None or not (generator.max_len_a or generator.match_source_len):
+        return generator.min_len
+    if generator.match_source_len:
+        longest = int((source.ne(generator.eos) & source.ne(generator.pad)).sum(1).max())
+    else:
+        longest = int(generator.max_len_a * source.size(1) + generator.max_len_b)
+    if longest < generator.min_len and source.size(1) > 1:
+        logger.warning(
+            f"--min-len {generator.min_len}: sources of {source.size(1)} tokens may have translations of only {longest}"
+        )
+    return min(longest, generator.min_len)
+
+
+def leave_out_constraints(constraints, sentences, dictionary):
+    """Return packed constraints without those of some sentences, each of which a warning names."""
+    from fairseq.token_generation_constraints import unpack_constraints
+
+    constraints = constraints.clone()
+    for i in sentences:
+        words = " | ".join(dictionary.string(words) for words in unpack_constraints(constraints[i]))
+        logger.warning(
+            f"the constraints {textwrap.shorten(words, 80)} cannot be met in a translation as long as --max-len-a and "
+            "--max-len-b allow: the sentence is translated without them"
+        )
+        constraints[i] = 0
+    return constraints
+
+
+@mends("fairseq.search", "LexicallyConstrainedBeamSearch.init_constraints")
+def name_missing_constraints(init_constraints):
+    """Say that a search has no constraints, and name those with unknown words.
+
+    Why: ``fairseq-generate`` gives none, and fairseq fails with a traceback. Needed: always.
+    """
+
+    @functools.wraps(init_constraints)
+    def init_given_constraints(self, batch_constraints, beam_size):
+        if batch_constraints is None:
+            raise UserError(
+                "--constraints: there are none, because a test set has none: leave it out, or use fairseq-interactive, "
+                "which reads a sentence's constraints after it, each after a tab"
+            )
+        return init_constraints(self, batch_constraints, beam_size)
+
+    return init_given_constraints
+
+
+@mends("fairseq.sequence_generator", "SequenceGeneratorWithAlignment.generate")
+def align_fast_models(generate):
+    """Let models give their attention to a search for alignments, also after ``make_generation_fast_()``.
+
+    Why: fairseq decides about attention when a model is made fast, and then fails with a traceback. It also expects as
+    many hypotheses of each sentence as the beam is wide. Needed: always.
+    """
+
+    @functools.wraps(generate)
+    def generate_with_attention(self, models, sample, **kwargs):
+        quiet = [module for module in self.model.modules() if getattr(module, "need_attn", True) is False]
+        for module in quiet:
+            module.need_attn = True
+        try:
+            return generate(self, models, sample, **kwargs)
+        finally:
+            for module in quiet:
+                module.need_attn = False
+
+    return generate_with_attention

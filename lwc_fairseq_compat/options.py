@@ -29,7 +29,7 @@ def check_options(parse_args_and_arch):
         check_kind_of_model(options)
         check_subwords(options)
         check_optimizer(options)
-        check_search(options)
+        check_best_checkpoint(options)
         return parsed
 
     return parse_args_and_check
@@ -73,19 +73,8 @@ def check_optimizer(options):
         raise UserError("the training has no optimizer: add one, such as --optimizer adam, and its --lr")
 
 
-def check_search(options):
-    """Raises UserError if the beam or the input of a generation is impossible, if unknown words are to be replaced in
-    text whose sub-words are joined, or if BLEU is to choose the best checkpoint and is not computed."""
-    if options.get("beam", 1) < 1:
-        raise UserError(f"--beam {options['beam']}: must be at least 1")
-    file = options.get("input", "-")
-    if file != "-" and "://" not in file and not os.path.isfile(file):
-        raise UserError(f"--input {file}: no such file")
-    if options.get("replace_unk") is not None and options.get("post_process"):
-        raise UserError(
-            "--replace-unk counts the tokens of the data, and --post-process joins them before: leave out "
-            "--post-process, and join the sub-words of the output"
-        )
+def check_best_checkpoint(options):
+    """Raises UserError if BLEU is to choose the best checkpoint and is not computed."""
     if options.get("best_checkpoint_metric") == "bleu" and options.get("eval_bleu") is False:
         raise UserError("--best-checkpoint-metric bleu: add --eval-bleu, which computes it")
 

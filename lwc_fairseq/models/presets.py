@@ -1,5 +1,6 @@
 """Presets: a preset registers a model under another name, with other defaults."""
 
+import sys
 from dataclasses import field, fields, make_dataclass
 
 from fairseq.dataclass import FairseqDataclass
@@ -24,5 +25,12 @@ def register_preset(
         raise TypeError(f"preset {name}: {config.__name__} has no {', '.join(defaults)}")
     namespace = {"__module__": config.__module__, "__doc__": config.__doc__}
     preset_config = make_dataclass(config.__name__, changed, bases=(config,), namespace=namespace)
-    attributes = {"__module__": model.__module__, "__doc__": model.__doc__}
-    register_model(name, dataclass=preset_config)(type(model.__name__, (model,), attributes))
+    register_model(name, dataclass=preset_config)(make_preset_class(name, model))
+
+
+def make_preset_class(name: str, model: type[BaseFairseqModel], **attributes: object) -> type[BaseFairseqModel]:
+    """Return a subclass of `model` that is in the module of `model` as `name`, where pickle looks for it."""
+    place = {"__module__": model.__module__, "__qualname__": name, "__doc__": model.__doc__}
+    preset = type(model.__name__, (model,), {**place, **attributes})
+    setattr(sys.modules[model.__module__], name, preset)
+    return preset

@@ -10,6 +10,7 @@ from torch import Tensor
 from lwc_fairseq_compat import UserError
 
 from ..modules.context_gate import ContextGate
+from .presets import make_preset_class
 
 
 class PaperTransformer(TransformerModel):
@@ -93,15 +94,11 @@ class ContextGateDecoderLayer(TransformerDecoderLayerBase):
 def register_baseline(name: str, model: type[PaperTransformer], **defaults: object) -> None:
     """Register `model` as `name`, with `defaults` for the options of fairseq's Transformer.
 
-    :mod:`~.presets` does not work here, because fairseq registers its Transformer without a dataclass.
+    `register_preset` does not work here, because fairseq registers its Transformer without a dataclass.
     """
     norms = {"encoder_normalize_before": True, "decoder_normalize_before": True}
-    attributes = {
-        "__module__": model.__module__,
-        "__doc__": model.__doc__,
-        "defaults": {**model.defaults, **norms, **defaults},
-    }
-    preset = register_model(name)(type(model.__name__, (model,), attributes))
+    preset = make_preset_class(name, model, defaults={**model.defaults, **norms, **defaults})
+    register_model(name)(preset)
     register_model_architecture(name, name)(preset.fill_in)
 
 

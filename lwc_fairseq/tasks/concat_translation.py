@@ -13,6 +13,7 @@ from fairseq.utils import resolve_max_positions
 from omegaconf import OmegaConf
 
 from lwc_fairseq_compat import UserError
+from lwc_fairseq_compat.long_sentences import truncate_source
 
 from ..data.concat_dataset import ConcatPairDataset
 from ..data.reverse import is_reversed, reverse_constraints, reverse_hypothesis, reverse_targets
@@ -20,7 +21,6 @@ from ..models.interface import TranslationModel
 from ..search.empty_source import translate_empty_sources
 from ..search.generators import build_ranked_generator, without_attention
 from ..search.reverse_lines import reverse_lines
-from ..truncation import truncate_source
 
 
 @dataclass
