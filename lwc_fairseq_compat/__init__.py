@@ -25,7 +25,7 @@ except Exception as error:  # every `import torch` of the environment would fail
     Finder = None
 
 PATCH_FILES = (
-    *("stack", "errors", "options", "checkpoints", "loading", "resuming", "data", "indexed"),
+    *("stack", "errors", "options", "checkpoints", "saving", "loading", "resuming", "data", "indexed"),
     *("preprocessing", "search_options", "generation", "copying", "scoring", "plugins", "fingerprints"),
     *("processes", "progress", "termination", "long_sentences", "precision", "hydra"),
 )

@@ -5,14 +5,20 @@ import argparse
 import codecs
 import collections
 import contextlib
+import datetime
+import decimal
+import fractions
 import functools
+import io
 import os
+import pathlib
+import pickle
+import re
 import shutil
 import typing
 import zipfile
 
 import numpy
-import numpy.dtypes
 import omegaconf
 import torch
 from omegaconf import base, nodes
@@ -20,28 +26,33 @@ from omegaconf import base, nodes
 from .errors import UserError
 from .hooks import before_fairseq, mends
 
+DTYPES = {type(numpy.dtype(code)) for code in numpy.typecodes["All"] if code not in "OV"}
+"""The types of numpy's numbers, truth values, strings and times, but not of its arrays of other objects."""
+
 
 @before_fairseq
 def trust_checkpoint_classes():
     """Let ``torch.load`` read fairseq's checkpoints in its weights-only mode.
 
     Why: since torch 2.6 ``torch.load`` builds only objects of classes that are named as harmless. fairseq writes a
-    ``Namespace`` (models registered without a dataclass) and, with ``--eval-bleu``, numpy arrays of counts. None of
-    these runs code when it is built, so the safe mode stays on.
+    ``Namespace`` (models registered without a dataclass), with ``--eval-bleu`` numpy arrays of counts, and whatever a
+    criterion logs, such as numbers of numpy. None of these runs code when it is built, so the safe mode stays on.
     Mends: ``fairseq/checkpoint_utils.py``. Needed: from torch 2.6.
     """
     reconstruct = numpy.array(0).__reduce__()[0]
+    make_scalar = numpy.float64(0).__reduce__()[0]
     torch.serialization.add_safe_globals(
         [
             argparse.Namespace,
             codecs.encode,
-            numpy.ndarray,
-            numpy.dtype,
-            numpy.dtypes.Int64DType,
-            numpy.dtypes.Float64DType,
-            # numpy 2 renamed the module of this function: checkpoints hold either name
-            (reconstruct, "numpy.core.multiarray._reconstruct"),
-            (reconstruct, "numpy._core.multiarray._reconstruct"),
+            *(numpy.ndarray, numpy.dtype, *DTYPES),
+            # numpy 2 renamed the module of these functions: checkpoints hold either name
+            *((reconstruct, f"numpy.{core}.multiarray._reconstruct") for core in ("core", "_core")),
+            *((make_scalar, f"numpy.{core}.multiarray.scalar") for core in ("core", "_core")),
+            *(int, float, bool, str, list, dict, tuple, frozenset),
+            *(datetime.date, datetime.time, datetime.datetime, datetime.timedelta, datetime.timezone),
+            *(decimal.Decimal, fractions.Fraction),
+            *(pathlib.PosixPath, pathlib.WindowsPath, pathlib.PurePosixPath, pathlib.PureWindowsPath),
         ]
     )
 
@@ -91,18 +102,42 @@ def name_unreadable_checkpoint(load):
             check_contents(state)
         except (FileNotFoundError, MemoryError):
             raise
+        except UserError as error:
+            raise UserError(f"{path}: {error}") from error
         except IsADirectoryError as error:
             name = os.path.join(path, "checkpoint_best.pt")
             raise UserError(f"{path} is a folder: give a checkpoint in it, such as {name}") from error
         except Exception as error:
-            reason = (str(error).splitlines() or [""])[0].partition(". ")[0]  # then torch advises to read it unsafely
-            raise UserError(
-                f"cannot read checkpoint {path} ({type(error).__name__}: {reason[:200]}): it is truncated or damaged, "
-                "or no checkpoint of fairseq. Take another one, such as checkpoint_best.pt or an earlier epoch's"
-            ) from error
+            raise unread_checkpoint(path, error) from error
         return state
 
     return load_named_checkpoint_to_cpu
+
+
+def unread_checkpoint(path, error):
+    """Return the error that a user sees when a checkpoint cannot be read."""
+    if refused := refused_class(error):
+        return UserError(
+            f"cannot read checkpoint {path}: it holds {refused}, which is not read because it might run code. If you "
+            f"trust it, allow it in the plugin of --user-dir: torch.serialization.add_safe_globals([{refused}])"
+        )
+    reason = (str(error).splitlines() or [""])[0].partition(". ")[0]  # then torch advises to read it unsafely
+    return UserError(
+        f"cannot read checkpoint {path} ({type(error).__name__}: {reason[:200]}): it is truncated or damaged, or no "
+        "checkpoint of fairseq. Take another one, such as checkpoint_best.pt or an earlier epoch's"
+    )
+
+
+REFUSALS = (r"GLOBAL (\S+) ", r"but got <class '(\S+)'>$", r"unrecognized function <(?:class|function) '?(\S+?)'?[ >]")
+"""How ``torch.load`` names what it does not build."""
+
+
+def refused_class(error):
+    """Return the name of the class or function that safe reading refused, or None if it failed for another reason."""
+    if not isinstance(error, pickle.UnpicklingError):
+        return None
+    matches = (re.search(pattern, str(error), re.MULTILINE) for pattern in REFUSALS)
+    return next((match[1] for match in matches if match), None)
 
 
 def check_sums(path):
@@ -124,12 +159,7 @@ def check_contents(state):
     Raises:
         TypeError: the content is something else.
     """
-    if not isinstance(state, dict):
-        raise TypeError(f"it holds a {type(state).__name__}, not a dictionary")
-    weights = state.get("model")
-    tensors = list(weights.values()) if isinstance(weights, dict) else [None]
-    if not all(isinstance(value, torch.Tensor) and not value.is_complex() for value in tensors):
-        raise TypeError("its 'model' is not a dictionary of real tensors")
+    check_weights(state)
     cfg = state.get("cfg")
     if isinstance(cfg, omegaconf.DictConfig):
         if not all(isinstance(cfg.get(part), (omegaconf.DictConfig, argparse.Namespace)) for part in ("model", "task")):
@@ -139,6 +169,20 @@ def check_contents(state):
     history = state.get("optimizer_history")
     if not isinstance(history, list) or not all(isinstance(entry, dict) for entry in history):
         raise TypeError("its 'optimizer_history' is not a list of dictionaries")
+
+
+def check_weights(state):
+    """Check that the content of a file has weights, as a fairseq checkpoint.
+
+    Raises:
+        TypeError: it has none.
+    """
+    if not isinstance(state, dict):
+        raise TypeError(f"it holds a {type(state).__name__}, not a dictionary")
+    weights = state.get("model")
+    tensors = list(weights.values()) if isinstance(weights, dict) else [None]
+    if not all(isinstance(value, torch.Tensor) and not value.is_complex() for value in tensors):
+        raise TypeError("its 'model' is not a dictionary of real tensors")
 
 
 @mends("fairseq.checkpoint_utils", "_torch_persistent_save")
@@ -157,22 +201,54 @@ def save_once(torch_persistent_save):
 
 
 @mends("fairseq.checkpoint_utils", "torch_persistent_save")
-def name_unwritten_checkpoint(save):
-    """Say why a checkpoint could not be written, for example because the disk is full, and leave nothing of it behind.
+def write_readable_checkpoint(save):
+    """Replace a checkpoint only by one that can be read again. Otherwise say why, and leave nothing half-written.
 
-    Why: fairseq first writes to a name that ends in ``.tmp``, and leaves that file where it fails. Needed: always.
+    A checkpoint that safe reading refuses gets another name.
+    Why: fairseq first writes to a name that ends in ``.tmp``, and leaves that file where it fails. What the criterion,
+    the task and the model of a plugin put into a checkpoint may be refused when it is read. Needed: always.
     """
 
     @functools.wraps(save)
     def save_or_say_why(obj, filename, *args, **kwargs):
         try:
-            save(obj, filename, *args, **kwargs)
+            refused = refused_when_read(obj)
+            path = f"{filename}.unreadable" if refused else filename
+            save(obj, path, *args, **kwargs)
         except (OSError, RuntimeError) as error:
             with contextlib.suppress(OSError):
                 os.remove(f"{filename}.tmp")
             raise unwritten_checkpoint(filename, error) from error
+        except (pickle.PicklingError, AttributeError, TypeError) as error:  # what pickle raises for a lambda or a file
+            raise UserError(
+                f"cannot write checkpoint {filename}: it would hold an object that cannot be saved ({error}). Keep it "
+                "out of what the criterion logs, and of the state of the task, the model and the optimizer"
+            ) from error
+        if refused:
+            raise UserError(
+                f"the checkpoint holds {refused}, which safe reading refuses, so it is {path} and replaces none. Log "
+                "numbers instead; or, if the class is harmless, allow it in the plugin of --user-dir, "
+                f"torch.serialization.add_safe_globals([{refused}]), and go on with --restore-file {path}"
+            )
 
     return save_or_say_why
+
+
+def refused_when_read(state):
+    """Return the name of the class in `state` that safe reading would refuse, or None.
+
+    Only the structure is written and read, in memory: the values of tensors cannot be refused, and may be large.
+    """
+    from fairseq.utils import apply_to_sample
+
+    file = io.BytesIO()
+    torch.save(apply_to_sample(lambda tensor: tensor.new_empty(0), state), file)
+    file.seek(0)
+    try:
+        torch.load(file)
+    except pickle.UnpicklingError as error:
+        return refused_class(error) or "an object"
+    return None
 
 
 @mends("fairseq.file_io")

@@ -33,7 +33,7 @@ def mends(module: str, attribute: str | None = None) -> Callable[[Callable], Cal
     """Apply the decorated patch right after `module` has run.
 
     Args:
-        module: the full name of a module of fairseq.
+        module: the full name of a module of fairseq, or of its commands (fairseq_cli).
         attribute: what to replace, such as "function" or "Class.method". The patch is called with the current value and
             returns the new value. Without an attribute, the patch is called with the module.
     """
@@ -60,7 +60,7 @@ class Finder:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name.partition(".")[0] != "fairseq":
+        if name.partition(".")[0] not in ("fairseq", "fairseq_cli"):
             return None
         spec = PathFinder.find_spec(name, path, target)
         if spec is None or spec.loader is None:  # fairseq is not installed, or this is a folder of that name

@@ -1,4 +1,5 @@
-"""Loading models: patches that compare a checkpoint's plugin and task with those of the command."""
+"""Loading models: patches that compare a checkpoint's plugin and task with those of the command, and that do without
+the files from which a model once began."""
 
 import functools
 import importlib.util
@@ -57,23 +58,61 @@ def check_plugin(filename):
         UserError: a plugin defines them, which is not loaded.
     """
     from fairseq.checkpoint_utils import load_checkpoint_to_cpu
-    from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
-    from fairseq.tasks import TASK_REGISTRY
 
     cfg = load_checkpoint_to_cpu(filename).get("cfg")
     if cfg is None:  # a checkpoint of fairseq 0.10 or older
         return
     model = getattr(cfg.model, "_name", None) or getattr(cfg.model, "arch", None)
-    task = getattr(cfg.task, "_name", None)
-    if model not in {*ARCH_MODEL_REGISTRY, *MODEL_REGISTRY}:
-        raise UserError(f"{filename}: its model, {model}, is part of a plugin: {plugin_hint(cfg)}")
-    if task not in TASK_REGISTRY:
-        raise UserError(f"{filename}: its task, {task}, is part of a plugin: {plugin_hint(cfg)}")
+    names = {"model": model, "task": getattr(cfg.task, "_name", None)}
+    try:
+        check_names(names, cfg.common.user_dir)
+    except UserError as error:
+        raise UserError(f"{filename}: {error}") from error
 
 
-def plugin_hint(cfg):
-    """Return what to do about a missing plugin, which the configuration of a checkpoint names."""
-    folder = cfg.common.user_dir
+def check_names(names, user_dir):
+    """Check that fairseq knows what a checkpoint names.
+
+    Args:
+        names: the names of the model, the task, the criterion and so on; or None for what a checkpoint has not.
+        user_dir: the ``--user-dir`` of the training, or None.
+
+    Raises:
+        UserError: a plugin defines one of them, which is not loaded.
+    """
+    from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
+    from fairseq.registry import REGISTRIES
+    from fairseq.tasks import TASK_REGISTRY
+
+    known = {part: entry["registry"] for part, entry in REGISTRIES.items()}
+    known = {**known, "model": {**ARCH_MODEL_REGISTRY, **MODEL_REGISTRY}, "task": TASK_REGISTRY}
+    for part, name in names.items():
+        if name is not None and name not in known[part]:
+            raise UserError(f"its {part}, {name}, is part of a plugin: {plugin_hint(user_dir)}")
+
+
+@mends("fairseq.checkpoint_utils", "convert_namespace_to_omegaconf")
+def name_missing_plugin(convert):
+    """Name the plugin that is missing when the options of an older checkpoint are read.
+
+    Why: fairseq ends in a ``KeyError``. Needed: always.
+    """
+
+    @functools.wraps(convert)
+    def convert_known_names(args):
+        try:
+            return convert(args)
+        except KeyError:
+            parts = ("task", "criterion", "optimizer", "lr_scheduler")
+            names = {"model": getattr(args, "arch", None), **{part: getattr(args, part, None) for part in parts}}
+            check_names(names, getattr(args, "user_dir", None))
+            raise
+
+    return convert_known_names
+
+
+def plugin_hint(folder):
+    """Return what to do about a missing plugin. The training had it in `folder`, or None."""
     if folder is None:
         return "add --user-dir with its folder"
     name = os.path.basename(os.path.normpath(folder))
@@ -97,3 +136,124 @@ def check_task(filename, trained, task):
             f"{filename}: the model was trained with --task {trained._name} {flags}, which --task {used._name} does "
             f"not know: give --task {trained._name} {flags}"
         )
+
+
+PROBLEMS = []
+"""For each model that is being built, the errors of the files from which it was to begin."""
+
+
+@mends("fairseq.models", "build_model")
+def refuse_only_without_weights(build_model):
+    """Let a model be built without the files from which it was to begin, if it then loads weights of its own.
+
+    Such files are the embeddings in --encoder-embed-path, or the checkpoint of another model. Without weights of its
+    own, the model refuses to compute.
+    Why: a checkpoint holds all weights, but fairseq reads the files again to generate, to validate and to resume, and
+    fails if they were moved. Needed: always.
+    """
+
+    @functools.wraps(build_model)
+    def build_model_without_files(*args, **kwargs):
+        PROBLEMS.append([])
+        try:
+            model = build_model(*args, **kwargs)
+        finally:
+            problems = PROBLEMS.pop()
+        if problems:
+            Refusal(problems[0]).of(model)
+        return model
+
+    return build_model_without_files
+
+
+class Refusal:
+    """Lets a model raise a `UserError` when it computes, until it loads weights."""
+
+    def __init__(self, problem):
+        self.problem = problem
+
+    def of(self, model):
+        """Set up the refusal of a model."""
+        model.register_forward_pre_hook(self.refuse)
+        model.register_load_state_dict_post_hook(self.forget)
+
+    def refuse(self, *_):
+        if self.problem:
+            raise UserError(self.problem)
+
+    def forget(self, *_):
+        self.problem = None
+
+
+def note_problem(file, error):
+    """Note why the model that is being built cannot begin from a file. Raise the error if there is no such model."""
+    if not PROBLEMS:
+        raise error
+    reason = getattr(error, "strerror", None) or str(error).partition("\n")[0] or "it is empty"
+    PROBLEMS[-1].append(f"{file}: {reason}")
+
+
+@mends("fairseq.utils", "parse_embedding")
+def read_embeddings_if_there_are_any(parse_embedding):
+    """Build a model without its file of embeddings, for :func:`refuse_only_without_weights`. Needed: always."""
+
+    @functools.wraps(parse_embedding)
+    def parse_embedding_or_note_why(embed_path):
+        try:
+            return parse_embedding(embed_path)
+        except (OSError, ValueError, StopIteration) as error:
+            note_problem(f"{embed_path} (--encoder-embed-path or --decoder-embed-path)", error)
+            return {}
+
+    return parse_embedding_or_note_why
+
+
+@mends("fairseq.utils", "load_embedding")
+def copy_embeddings_that_fit(load_embedding):
+    """Build a model although its file of embeddings has another size, for :func:`refuse_only_without_weights`.
+
+    Needed: always.
+    """
+
+    @functools.wraps(load_embedding)
+    def load_embedding_or_note_why(embed_dict, vocab, embedding):
+        try:
+            return load_embedding(embed_dict, vocab, embedding)
+        except RuntimeError as error:
+            note_problem("--encoder-embed-path or --decoder-embed-path", error)
+            return embedding
+
+    return load_embedding_or_note_why
+
+
+@mends("fairseq.checkpoint_utils", "load_pretrained_component_from_model")
+def load_component_if_it_is_there(load_component):
+    """Build a model without the checkpoint of its encoder or decoder, for :func:`refuse_only_without_weights`.
+
+    Needed: always.
+    """
+
+    @functools.wraps(load_component)
+    def load_component_or_note_why(component, checkpoint, *args, **kwargs):
+        try:
+            return load_component(component, checkpoint, *args, **kwargs)
+        except (OSError, UserError) as error:
+            note_problem(checkpoint, error)
+            return component
+
+    return load_component_or_note_why
+
+
+@mends("fairseq.models.transformer_from_pretrained_xlm", "upgrade_state_dict_with_xlm_weights")
+def load_xlm_if_it_is_there(upgrade_state_dict):
+    """Build a model without its XLM checkpoint, for :func:`refuse_only_without_weights`. Needed: always."""
+
+    @functools.wraps(upgrade_state_dict)
+    def upgrade_state_dict_or_note_why(state_dict, pretrained_xlm_checkpoint):
+        try:
+            return upgrade_state_dict(state_dict, pretrained_xlm_checkpoint)
+        except (OSError, UserError) as error:
+            note_problem(f"--pretrained-xlm-checkpoint {pretrained_xlm_checkpoint}", error)
+            return state_dict
+
+    return upgrade_state_dict_or_note_why

@@ -34,6 +34,11 @@ class Termination:
     """Records that this process received one of `SIGNALS`. A second request ends the process immediately."""
 
     def __init__(self):
+        self.forget()
+        self.previous = {}  # the handlers that are set aside, by signal
+
+    def forget(self):
+        """Forget a request."""
         self.requested_at = None  # in seconds of the monotonic clock
         self.number = None  # of the signal
         self.has_waited = False  # for fairseq to validate or save; all processes of the job then know of the signal
@@ -43,7 +48,13 @@ class Termination:
         if threading.current_thread() is threading.main_thread():
             for number, handler in SIGNALS.items():
                 if signal.getsignal(number) is handler:
-                    signal.signal(number, self._request)
+                    self.previous[number] = signal.signal(number, self._request)
+
+    def stop_listening(self):
+        """Put the handlers back that were there before, and forget a request that came too late."""
+        put_back(self.previous)
+        self.previous = {}
+        self.forget()
 
     def _request(self, number, frame):
         now = time.monotonic()
@@ -73,6 +84,34 @@ class Termination:
 
 
 termination = Termination()
+
+
+def put_back(handlers):
+    """Handle signals as before.
+
+    Args:
+        handlers: the handler of each signal.
+    """
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+@mends("fairseq_cli.train", "main")
+def stop_listening_when_training_ends(main):
+    """Give a program that trains its own handlers back, unless training ends it.
+
+    Needed: always.
+    """
+
+    @functools.wraps(main)
+    def main_and_stop_listening(*args, **kwargs):
+        try:
+            return main(*args, **kwargs)
+        finally:
+            if not isinstance(sys.exc_info()[1], SystemExit):  # then a copy of the signal may still come
+                termination.stop_listening()
+
+    return main_and_stop_listening
 
 
 @mends("fairseq.trainer", "Trainer.get_train_iterator")
@@ -205,14 +244,15 @@ def terminate_spawned_processes(call_main):
         infer_init_method(training)
         if training.distributed_init_method is None or training.distributed_no_spawn:
             return call_main(cfg, main, **kwargs)
-        for number in SIGNALS:
-            signal.signal(number, pass_signal_on)
+        previous = {number: signal.signal(number, pass_signal_on) for number in SIGNALS}
         try:
             call_main(cfg, main, **kwargs)
         except ProcessExitedException as error:
             if error.exit_code - 128 not in SIGNALS:
                 raise
             sys.exit(error.exit_code)
+        finally:
+            put_back(previous)
 
     return call_main_and_pass_signals_on
 

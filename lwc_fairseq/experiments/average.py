@@ -5,9 +5,10 @@ from pathlib import Path
 
 import torch
 from fairseq.checkpoint_utils import torch_persistent_save
+from torch import Tensor
 
 from lwc_fairseq_compat import UserError
-from lwc_fairseq_compat.checkpoints import check_sums
+from lwc_fairseq_compat.checkpoints import check_sums, check_weights, unread_checkpoint
 
 
 def newest_epochs(folder: Path, last: int) -> list[Path]:
@@ -37,27 +38,40 @@ def average_checkpoints(paths: list[Path], out: Path) -> None:
     """Write a checkpoint whose weights are the mean of those in `paths`. Everything else comes from the last one.
 
     Sums are computed in double precision. Integers are counters, so they come from the last checkpoint. A weight with
-    several names is written once, as in fairseq's checkpoints.
+    several names is written once, as in fairseq's checkpoints. Only one checkpoint is in memory at a time.
 
     Raises:
         UserError: the checkpoints have different weights, or the mean cannot be written.
     """
-    states = [read(path) for path in paths]
-    *_, last = states
-    shapes = {name: value.shape for name, value in last["model"].items()}
-    for path, state in zip(paths, states, strict=True):
-        if {name: value.shape for name, value in state["model"].items()} != shapes:
-            raise UserError(f"{path}: its weights are not those of {paths[-1]}: take checkpoints of one training run")
-    means = {}
-    for name, value in last["model"].items():
-        if value.is_floating_point():
-            place = value.data_ptr(), value.shape
-            if place not in means:
-                total = sum(state["model"][name].double() for state in states)
-                means[place] = (total / len(states)).to(value.dtype)
-            last["model"][name] = means[place]
+    *others, newest = paths
+    last = read(newest)
     last["last_optimizer_state"] = None
+    weights = last["model"]
+    shapes = shapes_of(weights)
+    first_names: dict[tuple, str] = {}  # of the weight at a place in memory
+    names = {
+        name: first_names.setdefault((value.data_ptr(), value.shape), name)
+        for name, value in weights.items()
+        if value.is_floating_point()
+    }
+    dtypes = {name: weights[name].dtype for name in names}
+    sums = {name: weights[name].double() for name in first_names.values()}
+    weights.update(dict.fromkeys(names))  # frees what is in the sums
+    for path in others:
+        summand = read(path)["model"]
+        if shapes_of(summand) != shapes:
+            raise UserError(f"{path}: its weights are not those of {newest}: take checkpoints of one training run")
+        for name, total in sums.items():
+            total += summand[name]
+        del summand
+    means = {name: (sums.pop(name) / len(paths)).to(dtypes[name]) for name in list(sums)}
+    weights.update({name: means[first] for name, first in names.items()})
     torch_persistent_save(last, str(out))
+
+
+def shapes_of(weights: dict[str, Tensor]) -> dict[str, torch.Size]:
+    """Return the shape of each weight."""
+    return {name: value.shape for name, value in weights.items()}
 
 
 def read(path: Path) -> dict:
@@ -70,9 +84,9 @@ def read(path: Path) -> dict:
     try:
         check_sums(path)
         state = torch.load(path, map_location="cpu")
-        state["model"].items()
+        check_weights(state)
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from error
     except Exception as error:
-        raise UserError(f"{path}: not a fairseq checkpoint, or an incomplete one") from error
+        raise unread_checkpoint(path, error) from error
     return state

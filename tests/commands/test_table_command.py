@@ -108,7 +108,7 @@ def test_average_refuses_what_does_not_belong_together(finished, tmp_path):
         "lwc-fairseq", "average", one.parent, "--last", "9", "--out", tmp_path / "out.pt"
     )
     (tmp_path / "no.pt").write_text("no")
-    assert "no.pt: not a fairseq checkpoint" in refused(
+    assert f"cannot read checkpoint {tmp_path / 'no.pt'}" in refused(
         "lwc-fairseq", "average", one, tmp_path / "no.pt", "--out", tmp_path / "out.pt"
     )
     assert [path.name for path in tmp_path.iterdir()] == ["no.pt"]
