@@ -18,8 +18,9 @@ from .hooks import Finder
 __all__ = ["UserError", "activate"]
 
 PATCH_FILES = (
-    *("stack", "errors", "options", "checkpoints", "loading", "resuming", "data", "indexed", "preprocessing"),
-    *("generation", "scoring", "plugins", "processes", "progress", "termination", "precision", "hydra"),
+    *("stack", "errors", "options", "checkpoints", "loading", "resuming", "data", "splits", "indexed"),
+    *("preprocessing", "generation", "scoring", "plugins", "processes", "progress", "termination", "precision"),
+    *("bleu", "optimizers", "validation", "hydra"),
 )
 """The order of the patches. If two patches wrap the same function, the later patch calls the earlier one."""
 

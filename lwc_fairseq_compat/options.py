@@ -3,8 +3,11 @@
 import functools
 import os
 
+from .bleu import read_search_options
 from .errors import UserError
 from .hooks import mends
+from .optimizers import read_dictionary
+from .training_options import check_training
 
 FILES_OF_SUBWORDS = {"subword_nmt": "bpe_codes", "sentencepiece": "sentencepiece_model"}
 TASKS_OF_OTHER_MODELS = {
@@ -25,14 +28,33 @@ def check_options(parse_args_and_arch):
     def parse_args_and_check(*args, **kwargs):
         parsed = parse_args_and_arch(*args, **kwargs)
         options = vars(parsed[0] if isinstance(parsed, tuple) else parsed)
-        check_languages(options)
-        check_kind_of_model(options)
-        check_subwords(options)
-        check_optimizer(options)
-        check_search(options)
+        if options.get("lr_scheduler") == "polynomial_decay" and options["total_num_update"] is None:
+            options["total_num_update"] = options["max_update"]  # its default, which fairseq-train loses
+        check_command(options)
         return parsed
 
     return parse_args_and_check
+
+
+def check_command(options):
+    """Check the options of a command.
+
+    Args:
+        options: their values by name. Only a training has the option max_epoch.
+
+    Raises:
+        UserError: they cannot work.
+    """
+    check_languages(options)
+    check_kind_of_model(options)
+    check_subwords(options)
+    check_optimizer(options)
+    check_search(options)
+    check_references(options)
+    read_dictionary(options, "model_overrides")
+    if "max_epoch" in options:
+        check_training(options)
+        check_search_in_training(options)
 
 
 def check_languages(options):
@@ -88,6 +110,24 @@ def check_search(options):
         )
     if options.get("best_checkpoint_metric") == "bleu" and options.get("eval_bleu") is False:
         raise UserError("--best-checkpoint-metric bleu: add --eval-bleu, which computes it")
+
+
+def check_references(options):
+    """Raises UserError if a command that has no references, ``fairseq-interactive``, is to use them."""
+    for name in ("score_reference", "prefix_size"):
+        if "buffer_size" in options and options.get(name):
+            flag = "--" + name.replace("_", "-")
+            raise UserError(f"{flag} needs the references of a test set: use fairseq-generate, or leave it out")
+
+
+def check_search_in_training(options):
+    """Raises UserError if the search of --eval-bleu is impossible."""
+    if options.get("eval_bleu"):
+        search = read_search_options(options)
+        try:
+            check_search(search)
+        except UserError as error:
+            raise UserError(f"--eval-bleu-args: {error}") from error
 
 
 @mends(
