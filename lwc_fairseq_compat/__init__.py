@@ -20,7 +20,7 @@ __all__ = ["UserError", "activate"]
 PATCH_FILES = (
     *("stack", "errors", "options", "checkpoints", "loading", "resuming", "data", "splits", "indexed"),
     *("preprocessing", "generation", "scoring", "plugins", "processes", "progress", "termination", "precision"),
-    *("bleu", "optimizers", "validation", "hydra"),
+    *("bleu", "optimizers", "schedules", "training_options", "validation", "hydra"),
 )
 """The order of the patches. If two patches wrap the same function, the later patch calls the earlier one."""
 

@@ -5,13 +5,14 @@ import functools
 import json
 from argparse import Namespace
 from dataclasses import fields
+from traceback import walk_tb
 
 import numpy as np
 
 from .errors import UserError
 from .hooks import mends
 
-ONLY_IN_GENERATE = ("score_reference", "prefix_size", "constraints", "lm_path", "replace_unk")
+ONLY_IN_GENERATE = ("score_reference", "prefix_size", "constraints", "lm_path", "replace_unk", "print_alignment")
 """Options of the search that do not translate, or that need what ``fairseq-train`` does not have."""
 
 
@@ -33,7 +34,7 @@ def check_bleu(options):
             f"--eval-bleu-remove-bpe {options['eval_bleu_remove_bpe']}: there is no such kind of sub-words; for "
             "subword-nmt give the option without a value, for sentencepiece give sentencepiece"
         ) from error
-    check_detokenizer(options.get("eval_bleu_detok"), read_json(options, "eval_bleu_detok_args"))
+    check_detokenizer(options.get("eval_bleu_detok"), read_json(options, "eval_bleu_detok_args", {"target_lang": "de"}))
 
 
 def check_detokenizer(name, settings):
@@ -62,7 +63,7 @@ def read_search_options(options):
     """
     from fairseq.dataclass.configs import GenerationConfig
 
-    given = read_json(options, "eval_bleu_args")
+    given = read_json(options, "eval_bleu_args", {"beam": 4, "lenpen": 0.6})
     known = {field.name: field for field in fields(GenerationConfig) if field.name != "_name"}
     check_names("--eval-bleu-args", given, known)
     for name, value in given.items():
@@ -73,19 +74,19 @@ def read_search_options(options):
     return {**{name: field.default for name, field in known.items()}, **given}
 
 
-def read_json(options, name):
+def read_json(options, name, example):
     """Return an option that is written as an object of JSON.
 
     Raises:
         UserError: it cannot be read.
     """
-    text = options.get(name) or "{}"
+    text = options.get(name, "{}")
     try:
         values = json.loads(text)
-    except ValueError:
+    except (TypeError, ValueError):
         values = None
     if not isinstance(values, dict):
-        raise UserError(f'--{name.replace("_", "-")} {text}: give JSON, such as \'{{"beam": 4, "lenpen": 0.6}}\'')
+        raise UserError(f"--{name.replace('_', '-')} {text}: give JSON, such as '{json.dumps(example)}'")
     return values
 
 
@@ -104,6 +105,26 @@ def is_of_type(value, kind):
     if kind is float:
         return isinstance(value, int | float) and not isinstance(value, bool)
     return kind is not int or (isinstance(value, int) and not isinstance(value, bool))
+
+
+@mends("fairseq.tasks.translation", "TranslationTask.build_model")
+def name_refused_search(build_model):
+    """Say in one line why fairseq cannot search with ``--eval-bleu-args``.
+
+    Why: fairseq ends with a traceback. Needed: always.
+    """
+
+    @functools.wraps(build_model)
+    def build_model_and_search(self, *args, **kwargs):
+        try:
+            return build_model(self, *args, **kwargs)
+        except (AssertionError, ValueError) as error:
+            is_of_search = any(frame.f_code.co_name == "build_generator" for frame, _ in walk_tb(error.__traceback__))
+            if not is_of_search or not str(error) or isinstance(error, UserError):
+                raise
+            raise UserError(f"--eval-bleu-args {self.cfg.eval_bleu_args}: {error}") from error
+
+    return build_model_and_search
 
 
 @mends("fairseq.tasks.translation", "TranslationTask.reduce_metrics")

@@ -1,17 +1,15 @@
-"""Optimizers and schedules of the learning rate: what they need, and patches that say what is wrong with them."""
+"""Optimizers: what is wrong with their options, and patches that say so in one line."""
 
 import argparse
 import ast
+import dataclasses
 import functools
 import math
-from traceback import walk_tb
 
-from .errors import UserError
+from .errors import UserError, package_that_raised
 from .hooks import mends
 
 BETAS = ("adam_betas", "adamax_betas", "lamb_betas")
-ONE_RATE = ("inverse_sqrt", "cosine", "tri_stage", "triangular", "reduce_lr_on_plateau", "step", "manual")
-"""The schedules that use only the first value of --lr."""
 
 
 def flag(name):
@@ -19,14 +17,14 @@ def flag(name):
     return "--" + name.replace("_", "-")
 
 
-def check_optimizer_and_schedule(options):
-    """Check the options of the optimizer and of its schedule.
+def check_optimizer_options(options):
+    """Check the options of the optimizer.
 
     Args:
         options: the values of the options by name, without dashes. Options may be missing.
 
     Raises:
-        UserError: a value is impossible, or an option needs another one.
+        UserError: a value is malformed.
     """
     for name in BETAS:
         if name in options:
@@ -34,7 +32,6 @@ def check_optimizer_and_schedule(options):
     if "adafactor_eps" in options and not is_pair(options["adafactor_eps"], math.inf):
         raise UserError(f"--adafactor-eps {options['adafactor_eps']}: give two numbers, such as '(1e-30, 1e-3)'")
     read_dictionary(options, "optimizer_overrides")
-    check_schedule(options)
 
 
 def parse_betas(betas, name="--adam-betas"):
@@ -55,98 +52,6 @@ def is_pair(text, limit):
         return 0 <= first < limit and 0 <= second < limit
     except (ValueError, TypeError, SyntaxError):
         return False
-
-
-def check_schedule(options):
-    """Raises UserError if the schedule of the learning rate lacks what it needs."""
-    schedule, rates = options.get("lr_scheduler"), options.get("lr")
-    if schedule in ONE_RATE and isinstance(rates, list) and len(rates) > 1:
-        raise UserError(
-            f"--lr {','.join(map(str, rates))}: --lr-scheduler {schedule} takes one learning rate; --lr-scheduler "
-            "fixed takes one for each epoch"
-        )
-    problem = SCHEDULES[schedule](options, (rates or [0.0])[0]) if schedule in SCHEDULES else None
-    if problem:
-        raise UserError(f"--lr-scheduler {schedule}: {problem}")
-
-
-def problem_of_inverse_sqrt(options, rate):
-    if options.get("warmup_updates") == 0:
-        return "--warmup-updates 0: the rate falls from the end of the warm-up on: give at least 1"
-
-
-def problem_of_polynomial_decay(options, rate):
-    if not (options.get("total_num_update") or options.get("max_update")):
-        return "add --total-num-update, the number of updates over which the rate decays"
-
-
-def problem_of_cosine(options, rate):
-    if options.get("min_lr", 0) >= rate:
-        return f"--min-lr {options['min_lr']} must be less than --lr {rate}"
-    if options.get("t_mult", 1) < 1:
-        return f"--t-mult {options['t_mult']}: must be at least 1"
-    if options.get("lr_period_updates", -1) > 0:
-        return None
-    if not options.get("max_update"):
-        return "add --lr-period-updates or --max-update, the number of updates of the first period"
-    if options["max_update"] <= options.get("warmup_updates", 0):
-        return f"--max-update {options['max_update']} must be more than --warmup-updates {options['warmup_updates']}"
-
-
-def problem_of_tri_stage(options, rate):
-    if options.get("final_lr_scale", 1) <= 0:
-        return f"--final-lr-scale {options['final_lr_scale']}: must be more than 0"
-    ratio = options.get("phase_ratio")
-    if ratio is None:
-        return None if options.get("decay_steps") else "add --decay-steps, or --phase-ratio and --max-update"
-    if len(ratio) != 3 or min(ratio) < 0 or not math.isclose(sum(ratio), 1):
-        return f"--phase-ratio {','.join(map(str, ratio))}: give three parts whose sum is 1, such as 0.1,0.4,0.5"
-    if int(options.get("max_update", 0) * ratio[2]) < 1:
-        return "--phase-ratio needs --max-update, with at least one update for the last of the three parts"
-
-
-def problem_of_triangular(options, rate):
-    highest = options.get("max_lr")
-    if highest in (None, "???"):  # which OmegaConf calls missing
-        return "add --max-lr, the highest learning rate"
-    if highest <= rate:
-        return f"--max-lr {highest} must be more than --lr {rate}"
-    if options.get("lr_period_updates", 2) < 2:
-        return f"--lr-period-updates {options['lr_period_updates']}: must be at least 2"
-
-
-def problem_of_plateau(options, rate):
-    if options.get("lr_shrink", 0) >= 1:
-        return f"--lr-shrink {options['lr_shrink']}: must be less than 1"
-
-
-def problem_of_step(options, rate):
-    if options.get("lr_deacy_period", 1) < 1:
-        return f"--lr-deacy-period {options['lr_deacy_period']}: must be at least 1"
-    if options.get("lr_decay", 0) > 1:
-        return f"--lr-decay {options['lr_decay']}: must be at most 1"
-    if options.get("min_lr", 0) >= rate:
-        return f"--min-lr {options['min_lr']} must be less than --lr {rate}"
-
-
-def problem_of_manual(options, rate):
-    for name in ("epoch2lr", "update2lr"):
-        rates = read_dictionary(options, name)
-        if not all(isinstance(key, str) and isinstance(value, int | float) for key, value in rates.items()):
-            return f"{flag(name)} {options[name]}: give numbers in quotes and rates, such as {{'1-3': 0.1, '4': 0.01}}"
-
-
-SCHEDULES = {
-    "inverse_sqrt": problem_of_inverse_sqrt,
-    "polynomial_decay": problem_of_polynomial_decay,
-    "cosine": problem_of_cosine,
-    "tri_stage": problem_of_tri_stage,
-    "triangular": problem_of_triangular,
-    "reduce_lr_on_plateau": problem_of_plateau,
-    "step": problem_of_step,
-    "manual": problem_of_manual,
-}
-"""For each schedule of fairseq, what is wrong with its options, if anything is."""
 
 
 def read_dictionary(options, name):
@@ -195,8 +100,7 @@ def name_refused_options(option, build):
         try:
             return build(cfg, *args, **kwargs)
         except (AssertionError, ImportError, NotImplementedError, ValueError) as error:
-            *_, (frame, _) = walk_tb(error.__traceback__)
-            if not str(error) or frame.f_globals["__name__"].partition(".")[0] not in ("fairseq", "torch"):
+            if not str(error) or package_that_raised(error) not in ("fairseq", "torch"):
                 raise
             raise UserError(f"{option} {getattr(cfg, '_name', '')}: {' '.join(str(error).split())}") from error
 
@@ -219,3 +123,56 @@ def name_refused_options_of_schedules(build_lr_scheduler):
     Needed: always.
     """
     return name_refused_options("--lr-scheduler", build_lr_scheduler)
+
+
+@mends("fairseq.dataclass.configs", "FairseqDataclass._get_default")
+def require_numbers_without_default(get_default):
+    """Say that a number without a default, such as ``--max-lr`` of the schedule ``triangular``, is missing.
+
+    Why: fairseq's parser refuses the default, ``???``, which is no number. Needed: always.
+    """
+
+    @functools.wraps(get_default)
+    def get_default_or_require(self, attribute_name):
+        default = get_default(self, attribute_name)
+        is_missing = default == "???" and self._get_type(attribute_name) in (int, float)
+        return dataclasses.MISSING if is_missing else default
+
+    return get_default_or_require
+
+
+@mends("fairseq.trainer", "Trainer.load_checkpoint")
+def name_other_optimizer(load_checkpoint):
+    """Say in one line that a checkpoint was trained with another optimizer or criterion.
+
+    Why: fairseq ends with a traceback. Needed: always.
+    """
+
+    @functools.wraps(load_checkpoint)
+    def load_checkpoint_or_say_why(self, filename, *args, **kwargs):
+        try:
+            return load_checkpoint(self, filename, *args, **kwargs)
+        except AssertionError as error:
+            if "--reset-optimizer" not in str(error):
+                raise
+            raise UserError(f"{filename}: {error}") from error
+
+    return load_checkpoint_or_say_why
+
+
+@mends("fairseq.optim.fairseq_optimizer", "FairseqOptimizer.load_state_dict")
+def name_unknown_overrides(load_state_dict):
+    """Say that ``--optimizer-overrides`` names a setting that the optimizer does not have.
+
+    Why: fairseq adds it to the settings, where nothing reads it. Needed: always.
+    """
+
+    @functools.wraps(load_state_dict)
+    def load_state_and_override(self, state_dict, optimizer_overrides=None):
+        known = [name for name in self.param_groups[0] if name != "params"]
+        for name in optimizer_overrides or ():
+            if name not in known:
+                raise UserError(f"--optimizer-overrides: the optimizer has no {name}, only {', '.join(known)}")
+        load_state_dict(self, state_dict, optimizer_overrides)
+
+    return load_state_and_override

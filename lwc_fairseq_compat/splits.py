@@ -72,11 +72,25 @@ def check_split(get_batch_iterator):
     @functools.wraps(get_batch_iterator)
     def get_batches_of_split(self, dataset, *args, **kwargs):
         split = next((name for name, loaded in self.datasets.items() if loaded is dataset), None)
-        if split is not None and getattr(self, "_computes_losses", False):
+        if split is None:  # lines of fairseq-interactive
+            return get_batch_iterator(self, dataset, *args, **kwargs)
+        computes_losses = getattr(self, "_computes_losses", False)
+        if computes_losses:
             require_targets(dataset, "a loss")
-        batches = get_batch_iterator(self, dataset, *args, **kwargs)
-        if split is not None and batches._frozen_batches == ():
+        try:
+            batches = get_batch_iterator(self, dataset, *args, **kwargs)
+        except AssertionError as error:
+            if "should not exceed max_tokens" not in str(error):
+                raise
+            raise UserError(f"{error} in {split}: raise --max-tokens, or --max-tokens-valid if it is given") from error
+        if batches._frozen_batches == ():
             raise UserError(why_empty(split, len(dataset), kwargs.get("max_positions")))
+        size = len(batches.frozen_batches)
+        if not computes_losses and batches.shard_id >= size:
+            raise UserError(
+                f"--shard-id {batches.shard_id}: the number of batches of {split} is {size}: lower --num-shards, or "
+                "--max-tokens"
+            )
         return batches
 
     return get_batches_of_split

@@ -1,11 +1,14 @@
 """Options of training that are malformed, impossible, or need another option. fairseq finds out later, or never."""
 
+import functools
 import math
 import os
 
 from .bleu import check_bleu
 from .errors import UserError
-from .optimizers import check_optimizer_and_schedule, flag
+from .hooks import mends
+from .optimizers import check_optimizer_options, flag
+from .schedules import check_schedule
 
 COUNTS_FROM_0 = (
     "max_epoch",
@@ -37,7 +40,8 @@ def check_training(options):
         UserError: a value is impossible, or an option needs another one.
     """
     check_numbers(options)
-    check_optimizer_and_schedule(options)
+    check_optimizer_options(options)
+    check_schedule(options)
     check_validation(options)
     check_files(options)
     if options.get("eval_bleu"):
@@ -138,3 +142,20 @@ def check_checkpoint(name, path):
         best = os.path.join(path, "checkpoint_best.pt")
         raise UserError(f"{flag(name)} {path} is a folder: give a checkpoint in it, such as {best}")
     raise UserError(f"{flag(name)} {path}: no such file; to begin a new training, leave the option out")
+
+
+@mends("fairseq.utils", "parse_embedding")
+def name_missing_embeddings(parse_embedding):
+    """Say which file of ``--encoder-embed-path`` or ``--decoder-embed-path`` cannot be read.
+
+    Why: fairseq ends with a traceback. Needed: always.
+    """
+
+    @functools.wraps(parse_embedding)
+    def parse_named_embedding(embed_path):
+        try:
+            return parse_embedding(embed_path)
+        except OSError as error:
+            raise UserError(f"file of embeddings {embed_path}: {error.strerror}") from error
+
+    return parse_named_embedding

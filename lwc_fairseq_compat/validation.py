@@ -5,7 +5,7 @@ import logging
 import os
 from traceback import walk_tb
 
-from .errors import UserError
+from .errors import UserError, package_that_raised
 from .hooks import mends
 
 COMMAND = os.path.join("fairseq_cli", "train.py")
@@ -50,8 +50,8 @@ def try_validation(trainer, subset, epoch):
     for batch in first_sentence_and_batches(batches):
         try:
             given |= metrics_of(trainer, batch)
-        except AssertionError as error:  # by which the search refuses its options
-            if not (with_bleu and str(error)):
+        except (AssertionError, ValueError) as error:  # by which fairseq's search refuses its options
+            if not (with_bleu and str(error) and package_that_raised(error) == "fairseq"):
                 raise
             raise UserError(f"--eval-bleu-args {trainer.task.cfg.eval_bleu_args}: {error}") from error
         if metric in given:
