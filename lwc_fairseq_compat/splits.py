@@ -86,7 +86,7 @@ def check_split(get_batch_iterator):
         if batches._frozen_batches == ():
             raise UserError(why_empty(split, len(dataset), kwargs.get("max_positions")))
         size = len(batches.frozen_batches)
-        if not computes_losses and batches.shard_id >= size:
+        if not computes_losses and size <= batches.shard_id < batches.num_shards:
             raise UserError(
                 f"--shard-id {batches.shard_id}: the number of batches of {split} is {size}: lower --num-shards, or "
                 "--max-tokens"

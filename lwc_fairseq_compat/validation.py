@@ -50,8 +50,9 @@ def try_validation(trainer, subset, epoch):
     for batch in first_sentence_and_batches(batches):
         try:
             given |= metrics_of(trainer, batch)
-        except (AssertionError, ValueError) as error:  # by which fairseq's search refuses its options
-            if not (with_bleu and str(error) and package_that_raised(error) == "fairseq"):
+        except (AssertionError, ValueError) as error:  # by which a search refuses its options
+            is_check = isinstance(error, AssertionError) or package_that_raised(error) == "fairseq"
+            if not (with_bleu and str(error) and is_check):
                 raise
             raise UserError(f"--eval-bleu-args {trainer.task.cfg.eval_bleu_args}: {error}") from error
         if metric in given:
