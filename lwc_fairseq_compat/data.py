@@ -269,5 +269,7 @@ def refuse_ignored_validation_sets(check):
             check(train_cfg)
         except ValueError as error:
             raise UserError(f"{error} Or name all sets, as in --valid-subset valid,valid1") from error
+        except FileNotFoundError as error:
+            raise UserError(f"data folder {error.filename}: {error.strerror}") from error
 
     return check_validation_sets

@@ -42,5 +42,10 @@ def is_check_of_command(error):
     """Whether a command of ``fairseq_cli`` itself raised this error, with a message, to refuse its options."""
     if not isinstance(error, AssertionError) or not str(error):
         return False
+    return package_that_raised(error) == "fairseq_cli"
+
+
+def package_that_raised(error):
+    """Return the name of the package whose code raised an error."""
     *_, (frame, _) = walk_tb(error.__traceback__)
-    return frame.f_globals["__name__"].startswith("fairseq_cli.")
+    return frame.f_globals["__name__"].partition(".")[0]

@@ -10,6 +10,7 @@ from omegaconf import OmegaConf
 
 from .errors import UserError, is_for_user
 from .hooks import mends
+from .options import check_command
 
 
 @mends("fairseq.distributed.utils", "call_main")
@@ -26,6 +27,7 @@ def print_user_errors_under_hydra(call_main):
             return call_main(cfg, main, **kwargs)
         try:
             check_data(cfg)
+            check_configuration(cfg)
             return call_main(cfg, main, **kwargs)
         except Exception as error:
             if is_for_user(error):
@@ -33,6 +35,21 @@ def print_user_errors_under_hydra(call_main):
             raise
 
     return call_main_or_say_why
+
+
+def check_configuration(cfg):
+    """Check a configuration as ``fairseq-train`` checks its options.
+
+    Raises:
+        UserError: the values cannot work.
+    """
+    from fairseq.utils import import_user_module
+
+    import_user_module(cfg.common)  # it may register what the configuration names
+    groups = {name: group for name, group in OmegaConf.to_container(cfg).items() if isinstance(group, dict)}
+    options = {name: value for group in groups.values() for name, value in group.items()}
+    chosen = {group: groups.get(group, {}).get("_name") for group in ("task", "optimizer", "lr_scheduler")}
+    check_command({**options, **chosen, "arch": groups.get("model", {}).get("_name")})
 
 
 def check_data(cfg):

@@ -3,8 +3,12 @@
 import functools
 import os
 
+from .bleu import read_json
 from .errors import UserError
 from .hooks import mends
+from .optimizers import read_dictionary
+from .search_options import check_eval_bleu_args
+from .training_options import check_training
 
 FILES_OF_SUBWORDS = {"subword_nmt": "bpe_codes", "sentencepiece": "sentencepiece_model"}
 TASKS_OF_OTHER_MODELS = {
@@ -25,14 +29,33 @@ def check_options(parse_args_and_arch):
     def parse_args_and_check(*args, **kwargs):
         parsed = parse_args_and_arch(*args, **kwargs)
         options = vars(parsed[0] if isinstance(parsed, tuple) else parsed)
-        check_languages(options)
-        check_kind_of_model(options)
-        check_subwords(options)
-        check_optimizer(options)
-        check_best_checkpoint(options)
+        if options.get("lr_scheduler") == "polynomial_decay" and options["total_num_update"] is None:
+            options["total_num_update"] = options["max_update"]  # its default, which fairseq-train loses
+        check_command(options)
         return parsed
 
     return parse_args_and_check
+
+
+def check_command(options):
+    """Check the options of a command.
+
+    Args:
+        options: their values by name. Only a training has the option max_epoch.
+
+    Raises:
+        UserError: they cannot work.
+    """
+    check_languages(options)
+    check_kind_of_model(options)
+    check_subwords(options)
+    check_optimizer(options)
+    check_best_checkpoint(options)
+    read_dictionary(options, "model_overrides")
+    if "max_epoch" in options:
+        check_training(options)
+        if options.get("eval_bleu"):
+            check_eval_bleu_args(read_json(options, "eval_bleu_args", {"beam": 4, "lenpen": 0.6}))
 
 
 def check_languages(options):

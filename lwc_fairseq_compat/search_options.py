@@ -4,6 +4,7 @@
 """
 
 import argparse
+import difflib
 import functools
 import logging
 import os
@@ -100,9 +101,8 @@ def check_search(options, where=None, types=None):
     if value["min_len"] > value["max_len_b"] and not value["max_len_a"] and not value["match_source_len"]:
         refuse(f"{text('max_len_b')} is less than {text('min_len')}: raise one, or lower the other")
     if value["score_reference"] and (idle := [name for name in OF_SEARCHES if name in given]):
-        refuse(
-            f"{text('score_reference')} scores the references and does not search: leave out {option_name(idle[0], where)}"
-        )
+        idle_name = option_name(idle[0], where)
+        refuse(f"{text('score_reference')} scores the references and does not search: leave out {idle_name}")
     if "lm_weight" in given and value["lm_path"] is None:
         refuse(f"{text('lm_weight')} needs {option_name('lm_path', where)}, a language model")
     check_sizes(value, given, text, refuse, types)
@@ -142,10 +142,17 @@ def check_names_and_types(options, where, known=None):
         UserError: there is no option of a name, or a value has another type.
     """
     known = option_fields() if known is None else known
+    check_names(where, options, known)
     for name, value in options.items():
-        if name not in known:
-            raise UserError(f"{where}: {name}: there is no such option; there are {', '.join(sorted(known))}")
         check_type(name, value, option_fields()[name].type, where)
+
+
+def check_names(where, given, known):
+    """Raises UserError if one of the options that are given is not known. The message has the most similar one."""
+    for name in given:
+        if name not in known:
+            others = difflib.get_close_matches(name, known, n=1) or sorted(known)
+            raise UserError(f"{where}: {name}: there is no such option; there is {', '.join(others)}")
 
 
 def check_type(name, value, kind, where):

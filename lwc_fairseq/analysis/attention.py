@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from lwc_fairseq_compat import UserError
+from lwc_fairseq_compat.splits import require_targets
 
 from ..data.reverse import is_reversed, reversed_order
 from ..models.interface import attention_weights
@@ -53,10 +54,11 @@ def force(model: nn.Module, task: FairseqTask, subset: str, batch_size: int = 50
     The sentences are in order of length.
 
     Raises:
-        UserError: the subset does not exist, or the attention of the model cannot be read.
+        UserError: the subset does not exist or has no references, or the attention of the model cannot be read.
     """
     task.load_dataset(subset)
     dataset = task.dataset(subset)
+    require_targets(dataset, "word alignment")
     device = next(model.parameters()).device
     batches = task.get_batch_iterator(dataset, max_sentences=batch_size, max_positions=None)
     for sample in tqdm(batches.next_epoch_itr(shuffle=False), desc="reading attention", leave=False):

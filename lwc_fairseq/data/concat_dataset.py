@@ -75,7 +75,7 @@ class ConcatPairDataset(BaseWrapperDataset):
         if self.tgt is not None and max_tokens is not None and len(lengths) and lengths.max() > max_tokens:
             raise UserError(
                 f"pair #{indices[lengths.argmax()]} has {lengths.max()} source plus target tokens, more than "
-                f"--max-tokens {max_tokens}: raise --max-tokens"
+                f"--max-tokens {max_tokens}: raise --max-tokens, or --max-tokens-valid if it is given"
             )
         return FairseqDataset.batch_by_size(self, indices, max_tokens=max_tokens, **limits)
 

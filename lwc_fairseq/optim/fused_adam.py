@@ -1,6 +1,5 @@
 """Adam with torch's fused kernels, which update all parameters in one pass instead of several passes over each."""
 
-import ast
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +8,7 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.optim import register_optimizer
 from omegaconf import II
 
-from lwc_fairseq_compat import UserError
+from lwc_fairseq_compat.optimizers import parse_betas
 
 from .torch_optimizer import TorchOptimizer
 
@@ -51,18 +50,3 @@ class FusedAdam(TorchOptimizer):
             "eps": self.cfg.adam_eps,
             "weight_decay": self.cfg.weight_decay,
         }
-
-
-def parse_betas(betas) -> tuple[float, float]:
-    """Parse β₁ and β₂ from a command line's "(0.9, 0.98)" or a configuration's list.
-
-    Raises:
-        UserError: they are not two numbers in [0, 1).
-    """
-    try:
-        first, second = ast.literal_eval(str(betas))
-        if not (0 <= first < 1 and 0 <= second < 1):
-            raise ValueError
-    except (ValueError, TypeError, SyntaxError):
-        raise UserError(f"--adam-betas {betas}: give two numbers in [0, 1), such as '(0.9, 0.98)'") from None
-    return first, second
