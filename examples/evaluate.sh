@@ -19,6 +19,6 @@ subwords=subword_nmt
 [ ! -f "$data/text.yaml" ] || subwords=$(subwords_of "$data")
 generate "$data" "$checkpoints" "$out/test" --beam 10 ${subwords:+--post-process "$subwords"}
 in_order "$out/test.generated" T 2 > "$out/test.reference"
-sacrebleu "$out/test.reference" -i "$out/test.txt" --tokenize none --metrics bleu chrf --force > "$out/score.making"
-mv "$out/score.making" "$out/score.json"
+sacrebleu "$out/test.reference" -i "$out/test.txt" --tokenize none --metrics bleu chrf --force > "$out/score.$$.making"
+mv "$out/score.$$.making" "$out/score.json"
 cat "$out/score.json"

@@ -74,7 +74,7 @@ write_report() {
   touch "$making"
 }
 
-preparation=('tokenize: true')
+preparation=(tokenize=true)
 steps=7
 step "making the demo corpus: German-English, 20,000 pairs" "$text" make_corpus
 step "learning a joint BPE of 2,000 merges" "$bpe" learn_bpe
@@ -90,8 +90,8 @@ note "$(quoted python examples/quickstart/corpus.py --out "$text")"
 note "mkdir -p $q_bpe; cat $q_text/train.de $q_text/train.en | subword-nmt learn-bpe -s 2000 > $q_bpe/codes"
 note "for f in {train,valid,test}.{de,en}; do subword-nmt apply-bpe -c $q_bpe/codes < $q_text/\$f > $q_bpe/\$f; done"
 note "$(quoted "${command[@]}")"
-note "$(cat "$train_command")"
-note "$(cat "$generate_command") > $q_generated"
+note "$(head -n 1 "$train_command")"
+note "$(head -n 1 "$generate_command") > $q_generated"
 note "grep ^H- $q_generated | sed s/^H-// | sort -n | cut -f 3 > $(quoted "$translations")"
 note "$(quoted "${sacrebleu[@]}")"
 note "$(quoted "${table[@]}" --collect)"

@@ -64,10 +64,11 @@ absolute() { case $1 in /* | *://*) echo "$1" ;; *) echo "$PWD/$1" ;; esac; }
 # ---- Steps ----
 
 # step WHAT RESULT COMMAND...: makes RESULT, a file or a folder, unless it exists. The command writes to $making, which
-# is renamed to RESULT when the command succeeds, so a step that was killed leaves no RESULT. If the command sets $log,
-# the error message names that file. If $steps is set, the steps are numbered: [1/7]. The command runs neither in an
-# `if` nor before `||`, because bash ignores errors inside a function there.
-doing='' log='' steps='' current=0
+# is renamed to RESULT when the command succeeds, so a step that was killed leaves no RESULT. The name
+# has the number of this process, because another script may make the same. If the command sets $log, the error message
+# names that file. If $steps is set, the steps are numbered: [1/7]. The command runs neither in an `if` nor before `||`,
+# because bash ignores errors inside a function there.
+doing='' log='' making='' steps='' current=0
 step() {
   local title=$1 result=$2
   doing=$1 log=''
@@ -80,16 +81,30 @@ step() {
     return
   fi
   echo "$title"
-  making=$result.making
-  rm -rf "$making"
+  remove_unfinished "$result"
+  making=$result.$HOSTNAME.$$.making
   trap stopped EXIT
   "$@"
+  if [ -e "$result" ]; then
+    rm -rf "$making" # another script was faster
+  else
+    mv -T "$making" "$result"
+  fi
   trap - EXIT
-  mv "$making" "$result"
 }
 
-# stopped: prints what failed. It is the trap of everything that takes long.
+# remove_unfinished RESULT: removes what killed scripts of this machine have left of RESULT.
+remove_unfinished() {
+  local left process
+  for left in "$1.$HOSTNAME".*.making; do
+    process=${left%.making} process=${process##*.}
+    kill -0 "$process" 2> /dev/null || rm -rf "$left"
+  done
+}
+
+# stopped: prints what failed, and removes $making. It is the trap of everything that takes long.
 stopped() {
+  rm -rf "$making"
   [ ! -f "$log" ] || tail -n 15 "$log" >&2
   echo "$program: stopped while $doing${log:+; the log is $log}" >&2
 }
@@ -181,21 +196,21 @@ binarise() {
 }
 
 # describe_text FROM SOURCE TARGET: writes text.yaml, which tells `lwc-fairseq translate` how to prepare raw text, and
-# copies the files that it names. ${preparation[@]} are lines about tokens and case; lwc_fairseq/preparation.py has the keys.
+# copies the files that it names. ${preparation[@]} are KEY=VALUE about tokens and case; lwc_fairseq/preparation.py has the keys.
 preparation=() truecase_model=''
 describe_text() {
   local subwords=() codes
   for codes in "$1/codes" "$1/codes.$2"; do
-    [ ! -f "$codes" ] || { cp "$codes" "$making/codes" && subwords=('bpe: subword_nmt' 'codes: codes'); }
+    [ ! -f "$codes" ] || { cp "$codes" "$making/codes" && subwords=(bpe=subword_nmt codes=codes); }
   done
   codes=$1/sentencepiece.model
-  [ ! -f "$codes" ] || { cp "$codes" "$making" && subwords=('bpe: sentencepiece' 'codes: sentencepiece.model'); }
+  [ ! -f "$codes" ] || { cp "$codes" "$making" && subwords=(bpe=sentencepiece codes=sentencepiece.model); }
   [ -z "$truecase_model" ] || cp "$truecase_model" "$making/truecase_model"
-  printf '%s\n' "source: $2" "target: $3" "${preparation[@]}" "${subwords[@]}" > "$making/text.yaml"
+  python "$root/examples/describe.py" "$making" "source=$2" "target=$3" "${preparation[@]}" "${subwords[@]}"
 }
 
 # subwords_of DATA: prints the kind of sub-words of binary data.
-subwords_of() { sed -n 's/^bpe: //p' "$1/text.yaml"; }
+subwords_of() { python "$root/examples/describe.py" "$1" bpe; }
 
 # preprocess FROM TO SOURCE TARGET [FLAG...]: sets ${command[@]}, which makes binary data.
 preprocess() {
@@ -269,12 +284,12 @@ translate() {
 generate() {
   local first=${2%%:*}
   [ -f "$first" ] || fail "$first: there is no such checkpoint"
-  doing=translating log=$3.log
+  doing=translating log=$3.log making=$3.$$.making
   trap stopped EXIT
   fairseq-generate "$1" --user-dir "$root/lwc_fairseq" --task concat_translation --path "$2" --max-tokens 8000 \
-    "${@:4}" "${flags[@]}" > "$3.making" 2> "$log"
+    "${@:4}" "${flags[@]}" > "$making" 2> "$log"
   trap - EXIT
-  mv "$3.making" "$3.generated"
+  mv "$making" "$3.generated"
   in_order "$3.generated" H 3 > "$3.txt"
 }
 

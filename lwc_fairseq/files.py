@@ -1,23 +1,21 @@
 """Reading and writing files."""
 
-import os
 from pathlib import Path
 
 from lwc_fairseq_compat import UserError
+from lwc_fairseq_compat.files import whole_file
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file atomically, so that other processes never see an incomplete file.
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file atomically, so that other processes never see an incomplete file.
 
     Raises:
         UserError: the file cannot be written.
     """
-    making = path.with_name(path.name + ".making")
     try:
-        making.write_text(text, encoding="utf-8")
-        os.replace(making, path)
+        with whole_file(path) as making:
+            Path(making).write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
     except OSError as error:
-        making.unlink(missing_ok=True)
         raise UserError(f"{path}: {error.strerror}") from error
 
 

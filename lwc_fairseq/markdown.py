@@ -9,4 +9,9 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(as_text(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+def as_text(text: str) -> str:
+    """Keep `<` from beginning a tag, which a page would not show: `<unk>` is a word."""
+    return text.replace("<", "\\<")

@@ -13,11 +13,12 @@ The recipes write `text.yaml` beside the binary data:
     bpe: subword_nmt          # or sentencepiece
     codes: codes              # the codes of subword-nmt, or the model of sentencepiece
 
-Every key but the languages may be missing. Files are beside `text.yaml`.
+Every key but the languages may be missing. Files are beside `text.yaml`. :func:`read_preparation` reads the file, and
+:func:`write_preparation` writes it.
 """
 
 from argparse import Namespace
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import yaml
@@ -25,6 +26,9 @@ from fairseq.data import encoders
 from sacremoses import MosesDetokenizer, MosesDetruecaser, MosesPunctNormalizer, MosesTokenizer, MosesTruecaser
 
 from lwc_fairseq_compat import UserError
+
+from .files import write_whole
+from .typed_yaml import Unquoted, as_settings, read_yaml
 
 FILE = "text.yaml"
 CASES = ("keep", "lower", "truecase")
@@ -73,21 +77,42 @@ def read_preparation(data: Path) -> Preparation | None:
     path = data / FILE
     if not path.exists():
         return None
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-        found = Preparation(**content)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, TypeError) as error:
-        known = ", ".join(field.name for field in fields(Preparation))
-        raise UserError(f"{path}: give source, target and other keys of {known}: {error}") from error
-    if found.case not in CASES:
-        raise UserError(f"{path}: case {found.case}: choose {', '.join(CASES)}")
-    if found.bpe not in (None, *OPTIONS):
-        raise UserError(f"{path}: bpe {found.bpe}: choose {', '.join(OPTIONS)}")
-    files = {key: str(data / name) for key in ("case_model", "codes") if (name := getattr(found, key))}
-    for key, needed in (("case_model", found.case == "truecase"), ("codes", found.bpe is not None)):
+    found = as_settings(str(path), Preparation, read_yaml(path))
+    files = files_of(found, data)
+    check(path, found, files)
+    return replace(found, **files)
+
+
+def write_preparation(data: Path, settings: dict[str, str]) -> None:
+    """Write `text.yaml` into a folder of binary data, which has the files that it names already.
+
+    Args:
+        settings: the values of the keys, as YAML has them: `{"source": "no", "tokenize": "true"}`.
+
+    Raises:
+        UserError: a setting is invalid, or a file that it names does not exist.
+    """
+    path = data / FILE
+    made = as_settings(str(path), Preparation, {key: Unquoted(value) for key, value in settings.items()})
+    check(path, made, files_of(made, data))
+    content = {key: value for key, value in asdict(made).items() if key in settings}
+    write_whole(path, yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
+
+
+def files_of(preparation: Preparation, data: Path) -> dict[str, str]:
+    """Return the whole paths of the files that `text.yaml` names, by key."""
+    return {key: str(data / name) for key in ("case_model", "codes") if (name := getattr(preparation, key))}
+
+
+def check(path: Path, preparation: Preparation, files: dict[str, str]) -> None:
+    """Raises UserError if a value of `text.yaml` is not one of its choices, or a file does not exist."""
+    if preparation.case not in CASES:
+        raise UserError(f"{path}: case {preparation.case}: choose {', '.join(CASES)}")
+    if preparation.bpe not in (None, *OPTIONS):
+        raise UserError(f"{path}: bpe {preparation.bpe}: choose {', '.join(OPTIONS)}")
+    for key, needed in (("case_model", preparation.case == "truecase"), ("codes", preparation.bpe is not None)):
         if needed and not (key in files and Path(files[key]).is_file()):
             raise UserError(f"{path}: {key}: {files.get(key, 'missing')}: no such file")
-    return Preparation(**{**content, **files})
 
 
 class Words:

@@ -24,6 +24,7 @@ import torch
 from omegaconf import base, nodes
 
 from .errors import UserError
+from .files import whole_file
 from .hooks import before_fairseq, mends
 
 DTYPES = {type(numpy.dtype(code)) for code in numpy.typecodes["All"] if code not in "OV"}
@@ -263,14 +264,11 @@ def copy_whole_files(module):
         return
 
     def copy(src_path, dst_path, overwrite=False):
-        making = f"{dst_path}.making"
         try:
-            shutil.copyfile(src_path, making)
+            with whole_file(dst_path) as making:
+                shutil.copyfile(src_path, making)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                os.remove(making)
             raise unwritten_checkpoint(dst_path, error) from error
-        os.replace(making, dst_path)
         return True
 
     module.PathManager.copy = staticmethod(copy)

@@ -9,6 +9,8 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import MMapIndexedDatasetBuilder
 
+from lwc_fairseq_compat.files import whole_file
+
 SPECIAL = 4  # types that fairseq adds to a dictionary
 
 
@@ -25,8 +27,15 @@ def write_data(folder: Path, types: int, sentences: dict[str, int], length: tupl
     """
     if folder.exists():
         return folder
-    making = folder.with_name(folder.name + ".making")
-    making.mkdir(parents=True, exist_ok=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(folder) as making:
+        fill(Path(making), types, sentences, length)
+    return folder
+
+
+def fill(making: Path, types: int, sentences: dict[str, int], length: tuple[int, int] | None) -> None:
+    """Writes the files. The arguments are those of `write_data`."""
+    making.mkdir()
     dictionary = Dictionary()
     for number in range(types - len(dictionary)):
         dictionary.add_symbol(f"w{number}", n=types - number)
@@ -45,8 +54,6 @@ def write_data(folder: Path, types: int, sentences: dict[str, int], length: tupl
                 drawn = torch.multinomial(frequencies, n, replacement=True, generator=words) + SPECIAL
                 builder.add_item(torch.cat([drawn, torch.tensor([dictionary.eos()])]).int())
             builder.finalize(prefix + ".idx")
-    making.rename(folder)
-    return folder
 
 
 def draw_length(draw: random.Random, length: tuple[int, int] | None) -> int:

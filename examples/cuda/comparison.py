@@ -11,6 +11,8 @@ from machine import USER_DIR, Machine, empty_folder
 from models import make_data, optimizer, training
 from outcome import Found, Row, StepFailed
 
+from lwc_fairseq.files import write_whole
+
 UPDATES, TINY_UPDATES = (20, 25), (4, 6)
 """The last updates of the first training and of the one that resumes it; on the simulated device, the fewer."""
 
@@ -72,7 +74,7 @@ def reference(machine: Machine, family: str, name: str) -> Losses:
             machine, folder, family, *optimizer(family, name), "--max-update", last, "--cpu", "--no-save"
         )
         machine.run_on_cpu(command, folder / "train.log")
-        kept.write_text(json.dumps(read_losses(folder / "train.log", 1, last)))
+        write_whole(kept, json.dumps(read_losses(folder / "train.log", 1, last)))
     return {int(update): loss for update, loss in json.loads(kept.read_text()).items()}
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from machine import USER_DIR, Machine
 
+from lwc_fairseq_compat.files import whole_file
+
 CHUNKED = ("--criterion", "chunked_cross_entropy", "--label-smoothing", "0.1")
 BOTH = ("--criterion", "bidirectional_cross_entropy", "--label-smoothing", "0.1")
 RECURRENT = ("--embed-dim", "128", "--hidden-dim", "256")
@@ -72,12 +74,12 @@ def make_data(machine: Machine) -> Path:
         return data
     sizes = {"train": 200, "valid": 4, "test": 4} if machine.pretended else {"train": 3000, "valid": 40, "test": 40}
     flags = [word for split, size in sizes.items() for word in (f"--{split}", size)]
-    log, making = machine.out / "data.log", machine.out / "data.making"
+    log = machine.out / "data.log"
     machine.run_on_cpu([sys.executable, "examples/quickstart/corpus.py", "--out", text, *flags], log)
     prefixes = [f"--{split}pref={text / split}" for split in sizes]
     binarise = ("fairseq-preprocess", "-s", "de", "-t", "en", "--joined-dictionary", *prefixes)
-    machine.run_on_cpu([*binarise, "--destdir", making], log)
-    making.rename(data)
+    with whole_file(data) as making:
+        machine.run_on_cpu([*binarise, "--destdir", making], log)
     return data
 
 

@@ -31,6 +31,6 @@ step "tokenising" "$out/tokens" tokenise "$out/text" "$language" en
 # The paper names no limits; these are usual for IWSLT14.
 step "choosing pairs" "$out/clean" clean "$out/tokens" "$language" en --longest 175 --ratio 1.5
 step "choosing sets" "$out/sets" sets
-preparation=('tokenize: true')
+preparation=(tokenize=true)
 [ "$language" != de ] || preparation+=('case: lower')
 pairs_to_data "$out/sets" "$language" en joint "$merges"

@@ -25,6 +25,6 @@ name_sets() {
   done
 }
 
-preparation=('normalize: true' 'tokenize: true' 'case: lower')
+preparation=(normalize=true tokenize=true case=lower)
 step "naming the sets" "$out/text" name_sets
 pairs_to_data "$out/text" de en joint 8000

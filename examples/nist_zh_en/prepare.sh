@@ -52,7 +52,7 @@ tokens() {
   cp "$out/text"/*.zh "$making"
 }
 
-preparation=('tokenize_target: true') # the source must be in words already
+preparation=(tokenize_target=true) # the source must be in words already
 step "reading the sentences" "$out/text" text
 step "tokenising" "$out/tokens" tokens
 step "choosing pairs" "$out/clean" clean "$out/tokens" zh en --longest "$longest"

@@ -31,7 +31,7 @@ text() {
   extract test en de wmt14-test-full.tgz newstest2014-deen-{src.en,ref.de}.sgm
 }
 
-preparation=('tokenize: true')
+preparation=(tokenize=true)
 step "extracting the sentences" "$out/text" text
 step "tokenising" "$out/tokens" tokenise "$out/text" en de
 # The papers name no limit. This one leaves the 4.5M pairs that they count, and no pair that fills a batch.

@@ -24,7 +24,7 @@ text() {
   extract test en fr dev+test.tgz ntst14.{en,fr}
 }
 
-preparation=('tokenize: true')
+preparation=(tokenize=true)
 step "extracting the sentences" "$out/text" text
 # The paper names no limit. This one leaves nearly all pairs, and none that fills a batch.
 tokens_to_data "$out/text" en fr 250 separate 40000

@@ -21,7 +21,7 @@ text() {
   extract test en de wmt15-test.tgz newstest2015-ende-{src.en,ref.de}.sgm
 }
 
-preparation=('tokenize: true')
+preparation=(tokenize=true)
 step "extracting the sentences" "$out/text" text
 step "tokenising" "$out/tokens" tokenise "$out/text" en de
 tokens_to_data "$out/tokens" en de 50 separate 50000

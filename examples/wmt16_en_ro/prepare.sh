@@ -51,6 +51,6 @@ tokeniser=(--aggressive-dash-splits)
 step "tokenising" "$out/tokens" tokenise "$out/normalised" en ro
 step "choosing pairs" "$out/clean" clean "$out/tokens" en ro --longest 80
 step "truecasing" "$out/truecased" truecase
-preparation=('normalize: true' 'tokenize: true' 'split_hyphens: true' 'case: truecase' 'case_model: truecase_model')
+preparation=(normalize=true tokenize=true split_hyphens=true case=truecase case_model=truecase_model)
 truecase_model=$out/truecased/model.en
 pairs_to_data "$out/truecased" en ro joint 36000

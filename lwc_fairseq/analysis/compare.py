@@ -22,6 +22,22 @@ GROUPS = (10, 20, 30, 40, 50)
 """The source lengths at which groups begin. Zhang, Xiong, Su (2018) use [0, 10), [10, 20), ..., [50, ∞)."""
 
 
+OTHERS = ("source", "reference")
+"""Names that stand beside those of the systems on pages and pictures."""
+
+
+def check_name(name: str, what: str) -> None:
+    """Raises UserError if a system cannot have this name on pages and pictures.
+
+    Args:
+        what: what precedes the name in the message.
+    """
+    if name in OTHERS:
+        raise UserError(f"{what} {name}, as the {name} itself is called on pages: give another name")
+    if name.splitlines() != [name] or "\t" in name or not name.strip():
+        raise UserError(f"{what} {name!r}: give a name without tabs and line breaks")
+
+
 @dataclass(frozen=True)
 class Sentences:
     """The lines to compare, one per sentence. Significance tests compare the first system with each other system."""
@@ -31,12 +47,14 @@ class Sentences:
     source: list[str] | None = None
 
     def check(self) -> None:
-        """Raises UserError if two files have different numbers of lines."""
-        named = {f"reference {i}": lines for i, lines in enumerate(self.references, 1)} | self.systems
+        """Raises UserError if a name would be lost beside another, or two files have different numbers of lines."""
+        for name in self.systems:
+            check_name(name, "a system is called")
+        named = [(f"reference {i}", lines) for i, lines in enumerate(self.references, 1)] + [*self.systems.items()]
         if self.source is not None:
-            named["the source"] = self.source
-        first, expected = next(iter(named)), len(next(iter(named.values())))
-        for name, lines in named.items():
+            named.append(("the source", self.source))
+        first, expected = named[0][0], len(named[0][1])
+        for name, lines in named:
             if len(lines) != expected:
                 raise UserError(
                     f"{name} has {len(lines)} lines, {first} has {expected}: give files of the same sentences"
@@ -111,7 +129,7 @@ def length_groups(sentences: Sentences, bounds: Sequence[int]) -> list[dict]:
         for name, lines in sentences.systems.items():
             group["bleu"][name] = corpus_bleu(sentences.of(name, rows), Score())
             group["length"][name] = mean_length(lines, rows)
-        group["length"]["reference"] = mean_length(sentences.references[0], rows)
+        group["reference length"] = mean_length(sentences.references[0], rows)
         groups.append(group)
     return groups
 

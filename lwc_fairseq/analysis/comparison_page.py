@@ -7,11 +7,13 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from ..files import write_whole
-from ..markdown import table
+from ..markdown import as_text, table
 from .compare import Comparison
 from .fonts import fonts_for
+from .page import as_png
 
 REMARKS = {"TER": ", lower is better"}
 """What follows the signature of a metric."""
@@ -42,12 +44,16 @@ def groups_page(found: Comparison) -> list[str]:
     if not found.groups:
         return []
     names = list(found.scores)
-    lengths = [*names, "reference"]
     lines = ["", "## By source length", ""]
-    header = ["words", "sentences", *(f"BLEU, {name}" for name in names), *(f"length, {name}" for name in lengths)]
+    header = [
+        "words",
+        "sentences",
+        *(f"BLEU, {name}" for name in names),
+        *(f"length, {name}" for name in [*names, "reference"]),
+    ]
     rows = []
     for group in found.groups:
-        values = [group["bleu"][name] for name in names] + [group["length"][name] for name in lengths]
+        values = [*(group[what][name] for what in ("bleu", "length") for name in names), group["reference length"]]
         rows.append([group_name(group), str(group["sentences"]), *(f"{value:.2f}" for value in values)])
     return [*lines, *table(header, rows)]
 
@@ -68,9 +74,11 @@ def parts_page(found: Comparison) -> list[str]:
 def differences_page(found: Comparison) -> list[str]:
     lines = ["", "## Where they differ most"] if found.differences else []
     for one in found.differences:
-        lines += ["", f"Line {one['line']}", "", *([f"- source: {one['source']}"] if one["source"] else [])]
-        lines += [f"- reference: {one['reference']}"]
-        lines += [f"- {name} (chrF2 {one['chrf'][name]}): {text}" for name, text in one["translations"].items()]
+        texts = {"source": one["source"]} if one["source"] else {}
+        texts["reference"] = one["reference"]
+        texts |= {f"{name} (chrF2 {one['chrf'][name]})": text for name, text in one["translations"].items()}
+        lines += ["", f"Line {one['line']}", ""]
+        lines += [f"- {as_text(name)}: {as_text(text)}" for name, text in texts.items()]
     return lines
 
 
@@ -80,7 +88,7 @@ def write(found: Comparison, out: Path) -> list[Path]:
     write_whole(out / "compare.json", json.dumps(asdict(found), indent=1, ensure_ascii=False))
     written = [out / "compare.md", out / "compare.json"]
     if found.groups:
-        make_groups_figure(found.groups).savefig(out / "lengths.png", dpi=150)
+        write_whole(out / "lengths.png", as_png(make_groups_figure(found.groups), dpi=150))
         written.append(out / "lengths.png")
     return written
 
@@ -91,15 +99,20 @@ def make_groups_figure(groups: list[dict]) -> Figure:
     titles = {"bleu": "BLEU", "length": "words of the translation"}
     with fonts_for("".join(groups[0]["length"])):
         for axes, (what, title) in zip(figure.subplots(1, 2), titles.items(), strict=True):
-            plot_groups(axes, groups, what)
+            named = plot_groups(axes, groups, what)
             axes.set(xlabel="words of the source", ylabel=title)
             axes.grid(alpha=0.3)
-            axes.legend(fontsize=8)
+            axes.legend(handles=named, fontsize=8)
     return figure
 
 
-def plot_groups(axes: Axes, groups: list[dict], what: str) -> None:
+def plot_groups(axes: Axes, groups: list[dict], what: str) -> list[Line2D]:
+    """Plot a value of each system, and return the lines, because matplotlib's legend leaves out names that begin with
+    `_`."""
     x = [group_name(group) for group in groups]
+    named = []
     for marker, name in zip(cycle("os^Dv<>p*"), groups[0][what], strict=False):
-        y = [group[what][name] for group in groups]
-        axes.plot(x, y, "k--" if name == "reference" else f"-{marker}", label=name)
+        named += axes.plot(x, [group[what][name] for group in groups], f"-{marker}", label=name)
+    if what == "length":
+        named += axes.plot(x, [group["reference length"] for group in groups], "k--", label="reference")
+    return named

@@ -47,7 +47,7 @@ def image(png: bytes, what: str) -> str:
     return f'<figure><img alt="{html.escape(what)}" src="data:image/png;base64,{encoded}"></figure>'
 
 
-def as_png(figure: Figure) -> bytes:
+def as_png(figure: Figure, dpi: int = 110) -> bytes:
     data = io.BytesIO()
-    figure.savefig(data, format="png", dpi=110)
+    figure.savefig(data, format="png", dpi=dpi)
     return data.getvalue()

@@ -6,22 +6,22 @@ from sacrebleu.metrics import BLEU
 
 from lwc_fairseq_compat import UserError
 
+Tagged = tuple[list[str], list[str]]
+"""The lines of a text, and lines with a tag for each word."""
 
-def part_of_speech_bleu(
-    tags: Sequence[str], texts: dict[str, list[str]], tagged: dict[str, list[str]], reference: str
-) -> dict[str, list[float]]:
+
+def part_of_speech_bleu(tags: Sequence[str], systems: dict[str, Tagged], reference: Tagged) -> dict[str, list[float]]:
     """Compute BLEU-1 to BLEU-4 of each system from only the words with certain tags.
 
     Args:
         tags: a word counts if its tag begins with one of these; for example, NNS begins with NN.
-        texts, tagged: by the name of each system and of the reference, its lines, and lines with a tag for each word.
-        reference: the name of the reference.
+        systems: by the name of each system, its translations.
 
     Raises:
         UserError: a line does not have as many tags as words.
     """
-    kept = {name: [keep(tags, *pair) for pair in pairs_of(name, texts[name], tagged[name])] for name in texts}
-    against = [kept.pop(reference)]
+    kept = {name: [keep(tags, *pair) for pair in pairs_of(name, *tagged)] for name, tagged in systems.items()}
+    against = [[keep(tags, *pair) for pair in pairs_of("the reference", *reference)]]
     return {
         name: [
             round(BLEU(tokenize="none", force=True, max_ngram_order=n).corpus_score(lines, against).score, 2)

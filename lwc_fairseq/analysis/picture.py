@@ -62,7 +62,7 @@ def draw(made: list[Panel], path: Path, sentences: list[str]) -> None:
     if path.suffix == ".html":
         write_whole(path, page("  →  ".join(sentences), data.getvalue().decode("utf-8")))
     else:
-        path.write_bytes(data.getvalue())
+        write_whole(path, data.getvalue())
 
 
 class Grid:
@@ -163,11 +163,12 @@ def page(title: str, svg: str) -> str:
 
 def save_weights(made: list[Panel], path: Path) -> None:
     """Write the data of a picture: weights (layers, rows, columns), tokens, and the number of source columns."""
-    with path.open("wb") as out:
-        np.savez(
-            out,
-            weights=np.stack([panel.weights.numpy() for panel in made]),
-            rows=np.array(made[0].rows),
-            columns=np.array(made[0].columns),
-            source_columns=made[0].split,
-        )
+    data = io.BytesIO()
+    np.savez(
+        data,
+        weights=np.stack([panel.weights.numpy() for panel in made]),
+        rows=np.array(made[0].rows),
+        columns=np.array(made[0].columns),
+        source_columns=made[0].split,
+    )
+    write_whole(path, data.getvalue())

@@ -55,9 +55,8 @@ def add_compare(commands) -> None:
 
 def compare_command(args: argparse.Namespace) -> int:
     check_idle(args)
+    check_different([name for name, _ in args.systems], "NAME=FILE")
     systems = {name: read_hypotheses(path) for name, path in args.systems}
-    if len(systems) < len(args.systems):
-        raise UserError("two systems have the same name: give each system its own name")
     source = read_lines(args.src) if args.src else None
     sentences = Sentences(systems, [read_lines(path) for path in args.ref], source)
     print(f"comparing {len(systems)} systems on {len(sentences.references[0])} lines", file=sys.stderr)
@@ -99,12 +98,18 @@ def parts_of_speech(args: argparse.Namespace, sentences: Sentences) -> dict[str,
     Raises:
         UserError: the reference has no tags, no system has tags, or an unknown system has tags.
     """
+    check_different([name for name, _ in args.system_tags], "--system-tags")
     tagged = {name: read_lines(path) for name, path in args.system_tags}
     unknown = sorted(tagged.keys() - sentences.systems.keys())
     if not args.ref_tags or not tagged or unknown:
         what = f"no system is called {unknown[0]}" if unknown else "--ref-tags and --system-tags are needed"
         raise UserError(f"--tags: {what}")
-    reference = "the reference"
-    texts = {**{name: sentences.systems[name] for name in tagged}, reference: sentences.references[0]}
-    tagged[reference] = read_lines(args.ref_tags)
-    return {tags: part_of_speech_bleu(tags.split(","), texts, tagged, reference) for tags in args.tags}
+    systems = {name: (sentences.systems[name], tags) for name, tags in tagged.items()}
+    reference = sentences.references[0], read_lines(args.ref_tags)
+    return {tags: part_of_speech_bleu(tags.split(","), systems, reference) for tags in args.tags}
+
+
+def check_different(names: list[str], where: str) -> None:
+    """Raises UserError if a name occurs twice."""
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise UserError(f"{where}: two systems have the same name, {repeated[0]}: give each system its own name")

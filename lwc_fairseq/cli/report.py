@@ -21,7 +21,7 @@ def add_report(commands) -> None:
     report.add_argument(
         "--data",
         metavar="DIR",
-        help="the binary data (default: the folder that was given to `table`, from this folder)",
+        help="the binary data (default: the folder that was given to `table`)",
     )
     report.add_argument("--gold", type=Path, metavar="FILE", help="gold alignments of the test set, for a table of AER")
     add_first(report)

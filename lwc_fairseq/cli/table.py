@@ -114,14 +114,15 @@ def make_table(args: argparse.Namespace) -> int:
     results = collect(settings, jobs, failures, references, gold)
     for folder, reason in failures.items():
         print(f"{folder.row}, seed{folder.seed}: failed: {reason}", file=sys.stderr)
-    written = write_table(settings, results, args.seeds, args.references, ran=not args.collect)
+    written = write_table(settings, results, args.seeds, args.references, args.gold, ran=not args.collect)
     print(written[0].read_text(encoding="utf-8"))
     print("wrote " + ", ".join(map(str, written)), file=sys.stderr)
     return 1 if failures else 0
 
 
 def check_flags(jobs: list[Job]) -> None:
-    """Raises UserError if a run has files of other flags, before anything runs or the last results are replaced."""
+    """Raises UserError if a run has files of other flags or data, before anything runs or the last results are
+    replaced."""
     refusals = [refusal for job in jobs if (refusal := job.refusal())]
     if refusals:
         more = f" ({len(refusals)} runs in all)" if len(refusals) > 1 else ""

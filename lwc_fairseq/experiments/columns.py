@@ -36,8 +36,8 @@ def cell(result: Result, column: str) -> str:
     if column in ("BLEU", "AER"):
         return value_cell(result)
     if column in MEANS:
-        values = [run[MEANS[column]] for run in result.runs if MEANS[column] in run]
-        return f"{mean(values):.2f}" if values else ""
+        values = [float(run[MEANS[column]]) for run in result.runs if MEANS[column] in run]
+        return mean_cell(values) if values else ""
     if column == "parameters":
         return f"{result.parameters / 1e6:.2f}M" if result.parameters else ""
     if column == "updates":
@@ -48,6 +48,12 @@ def cell(result: Result, column: str) -> str:
         return f"{result.published:.2f}" if result.published is not None else ""
     against = f" (against {result.baseline})" if result.baseline else ""
     return "" if result.p is None else f"{result.p:.3f}{against}"
+
+
+def mean_cell(values: list[float]) -> str:
+    """Return a mean with two digits after the point, or as 1.20e-05 if these would say nothing."""
+    value = mean(values)
+    return f"{value:.2f}" if value == 0 or 0.005 <= abs(value) < 1e6 else f"{value:.2e}"
 
 
 def has_several_baselines(record: Record) -> bool:

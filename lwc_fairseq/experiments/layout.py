@@ -2,12 +2,13 @@
 
 OUT/table.md, table.json, table.png, learning_curves.png, report.html
 OUT/ROW/seed1/                a run: one row with one seed
-    train.command …           the command of each step (train, average, generate), as a shell line
+    train.command …           the command of each step (train, average, generate), as a shell line, and a comment:
+                              where it ran, and what the contents of its data and files were
     train.log …               what the step printed
     trained                   marks the training as finished, and contains the time
     needs                     `trained` of the rows whose models this row uses
     averaged.pt               the mean of the last checkpoints, if the table averages
-    generated.txt             the translations or alignments; generated.making until they are complete
+    generated.txt             the translations or alignments
     checkpoint_best.pt …      fairseq's checkpoints
     lock                      locked by the process that works in the folder
 """
@@ -17,6 +18,9 @@ from pathlib import Path
 
 RESULTS = {"train": "trained", "average": "averaged.pt", "generate": "generated.txt"}
 """The steps of a run, in the order in which they run, and the file that marks each step as finished."""
+
+FILES = ("table.md", "table.json", "table.png", "learning_curves.png", "report.html")
+"""The names of the files in a table's folder, which no row can have."""
 
 
 @dataclass(frozen=True)
@@ -77,11 +81,6 @@ class RunFolder:
     @property
     def generated(self) -> Path:
         return self.result("generate")
-
-    @property
-    def making(self) -> Path:
-        """The file that becomes `generated` when it is complete."""
-        return self.path / "generated.making"
 
     def checkpoint(self, averaged: bool) -> Path:
         """Return the checkpoint that generation uses."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..analysis.page import as_png
 from ..files import write_whole
 from .curve import plot_curve
 from .layout import TableFolder
@@ -15,27 +16,27 @@ from .training_log import Losses, read_losses
 
 
 def write_table(
-    settings: Settings, results: list[Result], seeds: int, references: Sequence[Path] = (), ran: bool = True
+    settings: Settings,
+    results: list[Result],
+    seeds: int,
+    references: Sequence[Path] = (),
+    gold: Path | None = None,
+    ran: bool = True,
 ) -> list[Path]:
-    """Write the files, and return their paths, table.md first.
-
-    Args:
-        references: the files that replace the references of the data.
-        ran: whether the rows ran on this machine.
-    """
+    """Write the files, and return their paths, table.md first. The arguments are those of `make_record`."""
     table, folder = settings.table, settings.folder
-    record = make_record(settings, results, seeds, references, ran)
+    record = make_record(settings, results, seeds, references, gold, ran)
     write_record(record, folder.record)
     write_whole(folder.page, table_page(record))
     written = [folder.page, folder.record]
     for picture in (folder.curve, folder.learning_curves):
         picture.unlink(missing_ok=True)  # it may be of another table
     if table.curve and any(result.x is not None for result in results):
-        plot_curve(table, results).savefig(folder.curve, dpi=150)
+        write_whole(folder.curve, as_png(plot_curve(table, results), dpi=150))
         written.append(folder.curve)
     losses = losses_of_rows(folder, results)
     if losses:
-        make_learning_curves(losses).savefig(folder.learning_curves, dpi=150)
+        write_whole(folder.learning_curves, as_png(make_learning_curves(losses), dpi=150))
         written.append(folder.learning_curves)
     return written
 

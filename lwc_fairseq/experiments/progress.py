@@ -1,7 +1,6 @@
 """Progress bars of a table and of its jobs."""
 
 import contextlib
-import itertools
 import re
 import sys
 import threading
@@ -9,7 +8,8 @@ from collections.abc import Iterator
 
 from tqdm import tqdm
 
-from .job import Command, Job, JobStopped
+from .identity import Command, last_value
+from .job import Job, JobStopped
 
 TRAINING_SHARE = 0.9
 """The share of training in a job's time."""
@@ -100,8 +100,8 @@ class Progress:
 
     def __init__(self, command: Command, bar: JobBar):
         self.goals = {
-            r'"num_updates": "(\d+)"': number_after("--max-update", command),
-            r'"update": ([\d.]+)': number_after("--max-epoch", command),  # in epochs
+            r'"num_updates": "([\d.e+]+)"': last_value(command, "--max-update"),
+            r'"update": ([\d.e+-]+)': last_value(command, "--max-epoch"),  # in epochs
         }
         self.bar = bar
         self.begun = False
@@ -109,9 +109,9 @@ class Progress:
     def see(self, line: str) -> None:
         """Read a line of the log, and update the bar."""
         shares = [
-            float(match[1]) / goal
+            float(match[1]) / float(goal)
             for pattern, goal in self.goals.items()
-            if goal and (match := re.search(pattern, line)) is not None
+            if goal and (match := re.search(pattern, line)) and float(goal) > 0
         ]
         if not shares:
             return
@@ -121,10 +121,3 @@ class Progress:
         else:
             self.bar.begin_at(share)  # a resumed training starts where it stopped
         self.begun = True
-
-
-def number_after(flag: str, command: Command) -> float | None:
-    """Return the last value of a flag in a command."""
-    words = [part for word in command for part in (word.split("=", 1) if word.startswith(flag + "=") else [word])]
-    values = [value for word, value in itertools.pairwise(words) if word == flag]
-    return float(values[-1]) if values else None

@@ -1,6 +1,9 @@
 """The record of a table, `table.json`: its results and how they were measured."""
 
 import json
+import math
+import os
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -14,6 +17,7 @@ from lwc_fairseq_compat import UserError
 
 from ..environment import hardware, versions
 from ..files import read_lines, write_whole
+from .identity import data_content, file_content
 from .results import Result
 from .settings import Settings
 from .table import Row
@@ -27,7 +31,7 @@ class Record:
     metric: str  # "BLEU" or "AER"
     paper: str
     published_on: str  # the data of the published values
-    measured_on: str  # the data folder
+    measured_on: str  # the data folder, as it was given
     date: str
     hardware: str
     versions: str
@@ -40,13 +44,23 @@ class Record:
     user_dirs: list[str] = field(default_factory=list)  # packages with the user's own models
     baseline: str | None = None  # the title of the row with which significance tests compare the others
     row_flags: dict[str, dict[str, str]] = field(default_factory=dict)  # by name; of rows that are not shown, too
+    data: str = ""  # the full path of the data folder
+    contents: dict[str, str] = field(default_factory=dict)  # what identifies "data", "gold" and each of `references`
 
 
-def make_record(settings: Settings, results: list[Result], seeds: int, references: Sequence[Path], ran: bool) -> Record:
+def make_record(
+    settings: Settings,
+    results: list[Result],
+    seeds: int,
+    references: Sequence[Path] = (),
+    gold: Path | None = None,
+    ran: bool = True,
+) -> Record:
     """Create the record of results, with today's date.
 
     Args:
         references: the files that replace the references of the data.
+        gold: the gold alignments of the test set.
         ran: whether the rows ran on this machine.
     """
     table = settings.table
@@ -68,7 +82,18 @@ def make_record(settings: Settings, results: list[Result], seeds: int, reference
         user_dirs=settings.user_dirs,
         baseline=table.row(table.baseline).title if table.baseline else None,
         row_flags={row.name: row_flags(settings, row) for row in table.rows if row.runs or row.source},
+        data=os.pathsep.join(map(os.path.abspath, settings.data.split(os.pathsep))),
+        contents=contents(settings, references, gold),
     )
+
+
+def contents(settings: Settings, references: Sequence[Path], gold: Path | None) -> dict[str, str]:
+    """Return what identifies the contents of the data and files that the results depend on."""
+    found = {str(path.absolute()): file_content(path) for path in references}
+    if gold is not None:
+        found["gold"] = file_content(gold)
+    data = data_content(settings.data, [re.escape(settings.subset)])
+    return found if data is None else {**found, "data": data}
 
 
 def flags(settings: Settings) -> dict[str, str]:
@@ -99,7 +124,16 @@ def row_flags(settings: Settings, row: Row) -> dict[str, str]:
 
 
 def write_record(record: Record, path: Path) -> None:
-    write_whole(path, json.dumps(asdict(record), indent=1))
+    write_whole(path, json.dumps(only_finite(asdict(record)), indent=1, allow_nan=False))
+
+
+def only_finite(value: object) -> object:
+    """Return a value of JSON with texts, such as "nan", in place of the numbers that JSON does not have."""
+    if isinstance(value, dict):
+        return {key: only_finite(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [only_finite(part) for part in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def read_record(path: Path) -> Record:

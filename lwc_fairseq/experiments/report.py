@@ -5,6 +5,7 @@ each row's first seed.
 """
 
 import html
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from ..files import read_lines, write_whole
 from ..models.interface import gives_attention
 from ..plugins import import_plugins
 from .columns import FLAGS_IN_ORDER, cell, columns_of, notes
+from .identity import data_content, file_content
 from .layout import RunFolder, TableFolder
 from .record import Record, read_record
 from .results import Result
@@ -55,7 +57,9 @@ class FinishedTable:
             return None
         first = next(iter(found.values()))
         references = [read_lines(Path(path)) for path in self.record.references] or first.references
-        return Sentences({label: one.hypotheses for label, one in found.items()}, references, first.source)
+        sentences = Sentences({label: one.hypotheses for label, one in found.items()}, references, first.source)
+        sentences.check()
+        return sentences
 
     def checkpoints(self) -> list[tuple[Result, Path]]:
         """Return the rows with a model of their own, and the checkpoint that generation uses."""
@@ -79,7 +83,21 @@ def read_table(folder: Path, data: str | None = None) -> FinishedTable:
             "--collect"
         )
     record = read_record(files.record)
-    return FinishedTable(files, record, data or record.measured_on)
+    is_there = record.data and all(Path(folder).is_dir() for folder in record.data.split(os.pathsep))
+    data = data or (record.data if is_there else record.measured_on)
+    check_content(record, "data", data_content(data, [re.escape(record.subset)]), data)
+    for path in record.references:
+        check_content(record, path, file_content(Path(path)) if Path(path).is_file() else None, path)
+    return FinishedTable(files, record, data)
+
+
+def check_content(record: Record, key: str, content: str | None, path: str) -> None:
+    """Raises UserError if data or a file is not what the table was made of. Earlier versions did not record that."""
+    if content is not None and record.contents.get(key, content) != content:
+        raise UserError(
+            f"{path}: other contents than when the table was made: give the same, or make the table again with "
+            "`lwc-fairseq table`"
+        )
 
 
 def write_report(
@@ -106,7 +124,9 @@ def write_report(
     import_plugins(user_dirs or finished.record.user_dirs)
     sections = [results, curve, learning, lengths, samples, differences, attention]
     if gold is not None:
-        sections.insert(4, partial(alignments, gold=read_alignments(gold, gold_first), gold_file=gold))
+        alignments_of_gold = read_alignments(gold, gold_first)
+        check_content(finished.record, "gold", file_content(gold), str(gold))
+        sections.insert(4, partial(alignments, gold=alignments_of_gold, gold_file=gold))
     parts = [part for section in tqdm(sections, desc="report", leave=False) for part in section(finished)]
     write_whole(out, page(finished.record.title, parts))
 

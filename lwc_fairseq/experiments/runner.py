@@ -1,6 +1,5 @@
 """The runner of a table's jobs, in parallel on several GPUs. It can be stopped and restarted at any time."""
 
-import os
 import queue
 import shlex
 import sys
@@ -11,8 +10,11 @@ from typing import TextIO
 
 from tqdm import tqdm
 
+from lwc_fairseq_compat.files import whole_file
+
 from ..files import write_whole
-from .job import Command, Job, JobFailed
+from .identity import Command, comment, difference
+from .job import Job, JobFailed
 from .layout import RunFolder
 from .lock import locked
 from .processes import Processes
@@ -83,13 +85,13 @@ class Runner:
         for need in job.needs:
             if self.futures[need].exception():
                 raise JobFailed(f"it needs {need.row}, which failed")
-        if refusal := job.refusal():
-            raise JobFailed(refusal)
-        if job.done:
+        if is_done(job):
             return
         slot = self.free.get()
         try:
             with bars.job(slot, job) as bar, locked(job.folder) as lock:
+                if is_done(job):  # by another table, since the first look
+                    return
                 if job.needs:
                     write_whole(job.folder.needs, job.needed_models())
                 place = Place(job, self.devices[slot], lock)
@@ -114,16 +116,28 @@ class Runner:
     def _generate(self, place: Place, command: Command, bar: JobBar) -> None:
         folder = place.job.folder
         bar.advance_to(TRAINING_SHARE)
-        with folder.making.open("w") as output:
+        with whole_file(folder.generated) as making, open(making, "w") as output:
             self._run_command(place, "generate", command, output=output)
-        os.replace(folder.making, folder.generated)
 
     def _run_command(self, place: Place, step: str, command: Command, **more) -> None:
         """Run the command of a step. `more` are further arguments of :meth:`.processes.Processes.run`."""
         folder = place.job.folder
-        write_whole(folder.command(step), shlex.join(command))
+        file = folder.command(step)
+        if not file.exists() or difference(file.read_text(encoding="utf-8"), command, folder):
+            write_whole(file, f"{shlex.join(command)}\n{comment(command, folder)}\n")
         self.steps[place.job.name] = step
         try:
             self.processes.run(command, place.device, place.lock, folder.log(step), **more)
         finally:
             del self.steps[place.job.name]
+
+
+def is_done(job: Job) -> bool:
+    """Return whether a job is finished.
+
+    Raises:
+        JobFailed: the files in its folder cannot be used.
+    """
+    if refusal := job.refusal():
+        raise JobFailed(refusal)
+    return job.done

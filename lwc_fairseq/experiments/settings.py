@@ -1,6 +1,5 @@
 """The settings that all rows of a table share, and the jobs that follow from them."""
 
-import argparse
 import os
 import re
 import shlex
@@ -11,7 +10,8 @@ import lwc_fairseq
 from lwc_fairseq_compat import UserError
 
 from ..analysis.score import Score
-from .job import Command, Job
+from .identity import Command, last_value
+from .job import Job
 from .layout import TableFolder
 from .table import PLACEHOLDER, Profile, Row, Table
 
@@ -64,9 +64,7 @@ class Settings:
     def subset(self) -> str:
         """The set of the data that is translated, or aligned."""
         option = "--subset" if self.table.metric == "aer" else "--gen-subset"
-        parser = argparse.ArgumentParser(allow_abbrev=False)
-        parser.add_argument(option, dest="subset", default="test")
-        return parser.parse_known_args([*shlex.split(self.generate_flags), *self.generate])[0].subset
+        return last_value([*shlex.split(self.generate_flags), *self.generate], option) or "test"
 
     def jobs(self, seeds: int) -> list[Job]:
         """Return the jobs of all rows with the first seed, then with the second seed, and so on.

@@ -5,8 +5,6 @@ import shlex
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 
-from omegaconf import MISSING
-
 from ..analysis.score import Score
 
 PLACEHOLDER = re.compile(r"\{([^{}\"': ]+)\}")
@@ -17,7 +15,7 @@ PLACEHOLDER = re.compile(r"\{([^{}\"': ]+)\}")
 class Row:
     """A model to train (`arch`), a way to translate with other rows' models (`path`), or only a published value."""
 
-    name: str = MISSING  # names its folder; other rows refer to it as {name}
+    name: str  # names its folder; other rows refer to it as {name}
     label: str | None = None
     arch: str | None = None
     path: str | None = None
@@ -50,7 +48,7 @@ class Row:
 class Table:
     """Settings that all rows share, and the rows. Flags are written as in a shell; a row's flags follow the table's."""
 
-    title: str = MISSING
+    title: str
     paper: str = ""
     data: str = ""  # the data of the published values
     user_dir: str | None = None  # a package with the user's own models: a folder beside the file, or an installed one

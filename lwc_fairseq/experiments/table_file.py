@@ -2,21 +2,17 @@
 
 import re
 import shlex
-from dataclasses import fields
 from pathlib import Path
-from typing import TypeVar
 
-import yaml
 from fairseq.models import ARCH_MODEL_REGISTRY
-from omegaconf import OmegaConf
-from omegaconf.errors import ConfigKeyError, MissingMandatoryValue, OmegaConfBaseException
 
 from lwc_fairseq_compat import UserError
 
+from ..analysis.compare import check_name
 from ..plugins import import_plugins
+from ..typed_yaml import as_settings, read_yaml
+from .layout import FILES
 from .table import Profile, Row, Table
-
-Config = TypeVar("Config")
 
 
 def load_table(path: Path, only: list[str] | None = None) -> Table:
@@ -35,12 +31,12 @@ def load_table(path: Path, only: list[str] | None = None) -> Table:
         raise UserError(f"{path}: rows: give a list of rows, each of keys and values")
     if not rows:
         raise UserError(f"{path}: rows: the list is empty")
-    table = as_config(str(path), Table, content)
+    table = as_settings(str(path), Table, content)
     if table.user_dir is not None:
         beside = path.parent / table.user_dir
         table.user_dir = str(beside.resolve()) if beside.exists() else table.user_dir
         import_own_models(path, table.user_dir)
-    table.rows = [as_config(f"{path}: row {row.get('name', i + 1)}", Row, row) for i, row in enumerate(rows)]
+    table.rows = [as_settings(f"{path}: row {row.get('name', i + 1)}", Row, row) for i, row in enumerate(rows)]
     check(path, table)
     if only:
         keep_rows(path, table, only)
@@ -53,7 +49,7 @@ def load_profile(path: Path | None) -> Profile:
     Raises:
         UserError: the file cannot be read, or has an unknown key or an invalid value.
     """
-    return Profile() if path is None else as_config(str(path), Profile, read_yaml(path))
+    return Profile() if path is None else as_settings(str(path), Profile, read_yaml(path))
 
 
 def import_own_models(path: Path, user_dir: str) -> None:
@@ -66,43 +62,6 @@ def import_own_models(path: Path, user_dir: str) -> None:
         import_plugins([user_dir])
     except UserError as error:
         raise UserError(f"{path}: user_dir: {str(error).removeprefix('--user-dir ')}") from error
-
-
-def read_yaml(path: Path) -> dict:
-    """Read a YAML file of keys and values.
-
-    Raises:
-        UserError: the file cannot be read.
-    """
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror or error}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(content, dict):
-        raise UserError(f"{path}: not a file of keys and values")
-    return content
-
-
-def as_config(where: str, kind: type[Config], values: dict) -> Config:
-    """Convert values to a dataclass.
-
-    Args:
-        where: the origin of the values, for error messages.
-
-    Raises:
-        UserError: a key is unknown or missing, or a value has the wrong type.
-    """
-    try:
-        return OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(kind), values))
-    except MissingMandatoryValue as error:
-        raise UserError(f"{where}: {error.full_key} is missing") from error
-    except ConfigKeyError as error:
-        known = ", ".join(field.name for field in fields(error.object_type))
-        raise UserError(f"{where}: {error.full_key}: no such key; the keys are {known}") from error
-    except OmegaConfBaseException as error:
-        raise UserError(f"{where}: {error.full_key}: {str(error).splitlines()[0]}") from error
 
 
 def check(path: Path, table: Table) -> None:
@@ -124,9 +83,11 @@ def check(path: Path, table: Table) -> None:
 
 
 def check_labels(path: Path, table: Table) -> None:
-    """Raises UserError if two rows have the same label, because pages and pictures tell rows apart by it."""
+    """Raises UserError if two rows have the same label, because pages and pictures tell rows apart by it, or one has
+    the label of something else there."""
     seen: set[str] = set()
     for row in table.rows:
+        check_name(row.title, f"{path}: row {row.name}: label")
         if row.runs and not row.hidden:
             if row.title in seen:
                 raise UserError(f"{path}: row {row.name}: label {row.title}: another row has it")
@@ -151,6 +112,8 @@ def check_row(path: Path, table: Table, row: Row, seen: set[str]) -> None:
     """
     if not re.fullmatch(r"[a-z0-9_.]*[a-z0-9_][a-z0-9_.]*", row.name) or row.name in seen:
         raise UserError(f"{path}: row {row.name!r}: names are of a-z, 0-9, _ and ., each used once")
+    if row.name in FILES:
+        raise UserError(f"{path}: row {row.name}: the table itself writes a file of this name: give another name")
     if row.arch is not None and row.path is not None:
         raise UserError(f"{path}: row {row.name}: give arch or path, not both")
     if not row.runs and (row.train or row.generate or row.optimizer):

@@ -1,10 +1,12 @@
 """Reading the log of fairseq-train."""
 
+import json
+import math
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-LOSSES = re.compile(r'\| (train|valid) \| \{.*"\1_loss": "([\d.]+)".*"\1_num_updates": "(\d+)"')
+STATISTICS = re.compile(r"\| (train|valid) \| (\{[^{}]*\})")
 """Matches the line of `fairseq-train --log-format json` at the end of an epoch or of a validation."""
 
 
@@ -18,11 +20,12 @@ class Losses:
     def best(self) -> dict[str, float]:
         """Return the lowest validation loss as "valid_loss", and the training loss of that epoch as "train_loss".
 
-        Losses that the log does not contain are left out.
+        A loss that is not a number is never the lowest. Losses that the log does not contain are left out.
         """
-        if not self.valid:
+        numbers = {updates: loss for updates, loss in self.valid.items() if not math.isnan(loss)}
+        if not numbers:
             return {}
-        updates = min(self.valid, key=self.valid.get)
+        updates = min(numbers, key=numbers.get)
         train = {"train_loss": self.train[updates]} if updates in self.train else {}
         return {"valid_loss": self.valid[updates], **train}
 
@@ -31,9 +34,16 @@ def read_losses(log: Path) -> Losses:
     """Read the losses of a training. A resumed training may repeat an epoch; its last values count."""
     losses = Losses()
     text = log.read_text(errors="replace") if log.exists() else ""
-    for name, loss, updates in LOSSES.findall(text):
-        getattr(losses, name)[int(updates)] = float(loss)
+    for name, line in STATISTICS.findall(text):
+        values = json.loads(line)
+        if f"{name}_loss" in values:
+            getattr(losses, name)[whole(values[f"{name}_num_updates"])] = float(values[f"{name}_loss"])
     return losses
+
+
+def whole(text: str) -> int:
+    """Read a whole number. fairseq writes a million as 1e+06, and keeps six digits."""
+    return round(float(text))
 
 
 def tail(path: Path, lines: int = 15) -> str:
@@ -50,5 +60,5 @@ def read_sizes(log: Path) -> tuple[int | None, int | None]:
     """Return the numbers of parameters and updates, if the log contains them."""
     text = log.read_text(errors="replace") if log.exists() else ""
     parameters = re.search(r"num\. shared model params: ([\d,]+)", text)
-    updates = re.findall(r'num_updates(?:": "|=| )(\d+)', text)  # --log-format json, simple
-    return parameters and int(parameters[1].replace(",", "")), int(updates[-1]) if updates else None
+    updates = re.findall(r'num_updates(?:": "|=| )(\d[\d.e+]*)', text)  # --log-format json, simple
+    return parameters and int(parameters[1].replace(",", "")), whole(updates[-1]) if updates else None

@@ -111,19 +111,19 @@ def test_groups_of_source_length():
         (50, None, 2),
     ]
     assert [group["bleu"]["one"] for group in found[:2]] == [100, 100] and found[2]["bleu"]["one"] < 10
-    assert [group["length"]["one"] for group in found] == [5, 5, 1] and found[2]["length"]["reference"] == 5
+    assert [group["length"]["one"] for group in found] == [5, 5, 1] and found[2]["reference length"] == 5
 
 
 def test_parts_of_speech():
     """Only nouns count, including NNS. All are there, in one line in another order."""
-    texts = {"ref": ["the cat sees two dogs", "a house"], "one": ["a cat and dogs", "houses are"]}
-    tagged = {"ref": ["DT NN VB CD NNS", "DT NN"], "one": ["DT NN CC NNS", "NNS VB"]}
-    (scores,) = part_of_speech_bleu(["NN"], texts, tagged, "ref").values()
+    reference = ["the cat sees two dogs", "a house"], ["DT NN VB CD NNS", "DT NN"]
+    systems = {"one": (["a cat and dogs", "houses are"], ["DT NN CC NNS", "NNS VB"])}
+    (scores,) = part_of_speech_bleu(["NN"], systems, reference).values()
     assert scores[0] == pytest.approx(100 * 2 / 3, abs=0.01)  # cat, dogs, not house
     assert scores[1] == pytest.approx(100 * (2 / 3 * 1 / 1) ** 0.5, abs=0.01)
-    tagged["one"][1] = "NNS"
+    systems["one"][1][1] = "NNS"
     with pytest.raises(ValueError, match="one, line 2: 2 words, but 1 tags"):
-        part_of_speech_bleu(["NN"], texts, tagged, "ref")
+        part_of_speech_bleu(["NN"], systems, reference)
 
 
 def test_the_largest_differences_come_first():

@@ -138,7 +138,7 @@ def test_text_becomes_words_and_words_become_text(tmp_path):
         ({"bpe": "wordpiece"}, "bpe wordpiece: choose subword_nmt, sentencepiece"),
         ({"bpe": "sentencepiece"}, "codes: missing: no such file"),
         ({"case": "truecase", "case_model": "none"}, "none: no such file"),
-        ({"tokenise": True}, "give source, target and other keys of source, target, normalize"),
+        ({"tokenise": True}, "tokenise: no such key; the keys are source, target, normalize"),
     ],
 )
 def test_a_bad_description_is_named(keys, message, tmp_path):

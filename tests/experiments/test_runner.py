@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from lwc_fairseq.experiments.job import Job, is_same_command
+from lwc_fairseq.experiments.identity import difference
+from lwc_fairseq.experiments.job import Job
 from lwc_fairseq.experiments.layout import TableFolder
 from lwc_fairseq.experiments.runner import Runner
 from lwc_fairseq.experiments.table import Row
@@ -150,8 +151,9 @@ def test_a_row_whose_needs_were_trained_again_is_refused(tmp_path):
 def test_packages_may_be_moved_but_not_exchanged(user_dirs, same):
     command = ["fairseq-train", "data", "--user-dir", "/old/lwc_fairseq:/home/mine", "--lr", "1"]
     now = ["fairseq-train", "data", "--user-dir", user_dirs, "--lr", "1"]
-    assert is_same_command(shlex.join(command), now) == same
-    assert not is_same_command(shlex.join(command), [*now[:-1], "2"])
+    folder = TableFolder(Path("out")).run("a", 1)
+    assert (difference(shlex.join(command), now, folder) is None) == same
+    assert difference(shlex.join(command), [*now[:-1], "2"], folder)
 
 
 def test_a_folder_that_another_process_works_in_is_left_alone(tmp_path):

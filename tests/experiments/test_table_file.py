@@ -39,7 +39,7 @@ def table(tmp_path):
         (("published: 30.0", "publishd: 30.0"), "row theirs: publishd: no such key; the keys are name, label,"),
         (("title: A", "titel: A"), "titel: no such key; the keys are title, "),
         (("title: A table", "paper: A"), "title is missing"),
-        (("30.0", "high"), "row theirs: published: Value 'high' of type 'str' could not be converted to Float"),
+        (("30.0", "high"), "row theirs: published: high: give a number"),
         (('arch: rnnsearch, train: "', 'arch: rnnsaerch, train: "'), "row ours: arch rnnsaerch: no such preset"),
         (("{r2l}", "{l2r}"), "row both: {l2r}: no row of that name is trained before it"),
         (("name: theirs", "name: ours"), "row 'ours': names are of a-z, 0-9, _ and ., each used once"),
@@ -64,7 +64,7 @@ def table(tmp_path):
             "row l2r: label ours: another row has it",
         ),
         (("published: 30.0", "train: --lr 1"), "row theirs: it has flags, but no arch to train"),
-        (("rows:", "score: {tokenise: zh}\nrows:"), "score.tokenise: no such key; the keys are tokenize, lowercase"),
+        (("rows:", "score: {tokenise: zh}\nrows:"), "score: tokenise: no such key; the keys are tokenize, lowercase"),
         (("rows:", "user_dir: nowhere/mine\nrows:"), "table.yaml: user_dir: nowhere/mine: there is no such folder"),
     ],
 )
