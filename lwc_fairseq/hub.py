@@ -12,6 +12,7 @@ from omegaconf import DictConfig
 from omegaconf.errors import ValidationError
 
 from lwc_fairseq_compat import UserError
+from lwc_fairseq_compat.fingerprints import IS_SKIPPED, skipped_check
 from lwc_fairseq_compat.search_options import check_type
 
 from .preparation import Preparation, Words, make_subwords, read_preparation
@@ -48,6 +49,7 @@ def load(
     tokenizer: str | None = None,
     detokenize: bool = False,
     attention: bool = False,
+    skip_dictionary_check: bool = False,
     **settings: Unpack[Settings],
 ) -> Translator:
     """Load a model for translation, or an ensemble of models with the same dictionaries.
@@ -65,6 +67,7 @@ def load(
         tokenizer: the name of a fairseq tokenizer, such as "moses", instead of `text.yaml`. It always detokenizes.
         detokenize: return translations as raw text, as `text.yaml` says.
         attention: fill "attention" and "alignment" of the hypotheses that `generate` returns; slower.
+        skip_dictionary_check: do not compare the words of the data's dictionaries with those of the training.
         settings: options that override those in the checkpoint, such as gnmt_length_penalty=True: those of
             :class:`Settings`, and all others of the task and the model.
 
@@ -79,6 +82,7 @@ def load(
     paths = checkpoint_paths(checkpoint)
     files = {"data": data, "bpe_codes": bpe_codes, "sentencepiece_model": sentencepiece_model}
     others = {"tokenizer": tokenizer, "detokenize": detokenize, "attention": attention, **settings}
+    others["skip_dictionary_check"] = skip_dictionary_check
     kinds = {**get_type_hints(load), **get_type_hints(Settings)}
     for name, value in {**files, **others}.items():
         if name in kinds:
@@ -94,7 +98,8 @@ def load(
         overrides["print_alignment"] = "hard"
     names = os.pathsep.join(str(path.resolve()) for path in paths)
     try:
-        loaded = from_pretrained(str(paths[0].resolve().parent), names, str(folder.resolve()), **overrides)
+        with skipped_check(skip_dictionary_check or IS_SKIPPED.get()):
+            loaded = from_pretrained(str(paths[0].resolve().parent), names, str(folder.resolve()), **overrides)
     except ValidationError as error:
         raise UserError(f"load: {error.key}: {error.msg}") from error
     check_settings(settings, loaded["args"])

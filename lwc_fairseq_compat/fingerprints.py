@@ -17,6 +17,9 @@ from .hooks import mends
 
 IS_SKIPPED = contextvars.ContextVar("whether the comparison of dictionaries is skipped", default=False)
 
+SPECIAL_SYMBOLS = 4
+"""<s>, <pad>, </s> and <unk>, which the file of a dictionary does not have."""
+
 
 class OtherWords(UserError):
     """A dictionary has other words than the training of a model, or than another dictionary."""
@@ -127,18 +130,35 @@ def check_words(task, state_dict):
             file = getattr(dictionary, "file", None) or name
             what = f"the words of {file} are not those that the model was trained with"
             remedy = "give the data of its training, or make this data with its dictionaries"
-            compare(dictionary, trained[name].split("\n"), what, remedy)
+            compare(dictionary.symbols, trained[name].split("\n"), what, remedy)
 
 
-def compare(dictionary, expected, what, remedy):
-    """Compare the words of a dictionary with others, unless the check is skipped.
+def check_same_words(path, state, other_path, other):
+    """Compare the words of two checkpoints, if both have them.
+
+    Args:
+        path, other_path: the names of the checkpoints.
+        state, other: what they hold.
+
+    Raises:
+        OtherWords: they differ.
+    """
+    words, expected = (part.get("task_state", {}).get("dictionaries", {}) for part in (state, other))
+    for name in words.keys() & expected.keys():
+        what = f"{path}: the words that it was trained with are not those of {other_path}"
+        remedy = "take models that were trained with the same dictionaries"
+        compare(words[name].split("\n"), expected[name].split("\n"), what, remedy)
+
+
+def compare(words, expected, what, remedy):
+    """Compare the words of two dictionaries, unless the check is skipped. The special symbols come first in both.
 
     Raises:
         OtherWords: they differ. The message has the first word that differs.
     """
-    if dictionary.symbols == expected or IS_SKIPPED.get():
+    if words == expected or IS_SKIPPED.get():
         return
-    pairs = enumerate(zip_longest(dictionary.symbols, expected), 1 - dictionary.nspecial)
+    pairs = enumerate(zip_longest(words, expected), 1 - SPECIAL_SYMBOLS)
     number, words = next((number, words) for number, words in pairs if words[0] != words[1])
     word, other = ("missing" if value is None else f"'{value}'" for value in words)
     raise OtherWords(
@@ -166,7 +186,7 @@ def compare_shards(setup_task):
                 if os.path.exists(other):
                     what = f"the words of {other} are not those of {file}"
                     remedy = "make the data of all folders with the same dictionaries"
-                    compare(Dictionary.load(other), Dictionary.load(file).symbols, what, remedy)
+                    compare(Dictionary.load(other).symbols, Dictionary.load(file).symbols, what, remedy)
         return task
 
     return setup_task_of_same_words

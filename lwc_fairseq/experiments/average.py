@@ -9,6 +9,7 @@ from torch import Tensor
 
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.checkpoints import check_sums, check_weights, unread_checkpoint
+from lwc_fairseq_compat.fingerprints import check_same_words
 
 
 def newest_epochs(folder: Path, last: int) -> list[Path]:
@@ -58,12 +59,14 @@ def average_checkpoints(paths: list[Path], out: Path) -> None:
     sums = {name: weights[name].double() for name in first_names.values()}
     weights.update(dict.fromkeys(names))  # frees what is in the sums
     for path in others:
-        summand = read(path)["model"]
+        state = read(path)
+        check_same_words(newest, last, path, state)
+        summand = state.pop("model")
         if shapes_of(summand) != shapes:
             raise UserError(f"{path}: its weights are not those of {newest}: take checkpoints of one training run")
         for name, total in sums.items():
             total += summand[name]
-        del summand
+        del state, summand
     means = {name: (sums.pop(name) / len(paths)).to(dtypes[name]) for name in list(sums)}
     weights.update({name: means[first] for name, first in names.items()})
     torch_persistent_save(last, str(out))

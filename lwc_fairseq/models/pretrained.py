@@ -7,6 +7,7 @@ from omegaconf import OmegaConf
 from torch import Tensor, nn
 
 from lwc_fairseq_compat import UserError
+from lwc_fairseq_compat.fingerprints import OtherWords, check_words
 
 from ..data.reverse import is_reversed
 
@@ -38,12 +39,12 @@ class Pretrained:
         try:
             if is_reversed(getattr(task, "cfg", None)):
                 raise UserError(f"--reverse-target cannot be combined with {option}: leave --reverse-target out")
-            self._load(option, path, parts)
+            self._load(option, path, parts, task)
         except UserError as error:
             self.problem = str(error)
 
     @staticmethod
-    def _load(option: str, path: str, parts: list[Part]) -> None:
+    def _load(option: str, path: str, parts: list[Part], task) -> None:
         if not os.path.exists(path):
             raise UserError(f"{option} {path}: no such file")
         state = load_checkpoint_to_cpu(path)
@@ -52,6 +53,10 @@ class Pretrained:
                 f"{option} {path}: this model was not trained from right to left; train an rnnsearch with --task "
                 "concat_translation --reverse-target"
             )
+        try:
+            check_words(task, state.get("task_state") or {})
+        except OtherWords as error:
+            raise UserError(f"{option} {path}: {error}") from error
         for module, prefix, left_out in parts:
             load_part(module, state["model"], prefix, left_out, f"{option} {path}")
         for module, prefix, left_out in parts:

@@ -77,12 +77,15 @@ def schedule(name, *flags):
         (("--patience", "2", "--max-update", "2", "--validate-after-updates", "3"), "--validate-after-updates 3 is"),
         ((*BLEU, "x"), "--eval-bleu-args x: give JSON"),
         ((*BLEU, '{"beem": 4}'), "--eval-bleu-args: beem: there is no such option; there is beam"),
-        ((*BLEU, '{"beam": "4"}'), '--eval-bleu-args: beam cannot be "4"'),
+        ((*BLEU, '{"beam": "4"}'), "--eval-bleu-args: beam '4': must be a whole number"),
         ((*BLEU, '{"beam": 0}'), "--eval-bleu-args: .*beam 0"),
-        ((*BLEU, '{"score_reference": true}'), "score_reference works in fairseq-generate only"),
+        ((*BLEU, '{"score_reference": true}'), "score_reference: has no effect on translations of the validation"),
         (("--eval-bleu", "--eval-bleu-remove-bpe", "subwords"), "--eval-bleu-remove-bpe subwords: there is no such"),
         (("--eval-bleu", "--eval-bleu-detok", "mosse"), "--eval-bleu-detok mosse: no such tokenizer; give moses"),
-        (("--eval-bleu", "--eval-bleu-detok", "moses", "--eval-bleu-detok-args", '{"l": 1}'), "no option l"),
+        (
+            ("--eval-bleu", "--eval-bleu-detok", "moses", "--eval-bleu-detok-args", '{"l": 1}'),
+            "l: there is no such",
+        ),
         (("--restore-file", LOST), f"--restore-file {LOST}: no such file; to begin a new training, leave"),
         (("--restore-file", "."), "--restore-file . is a folder: give a checkpoint in it"),
         (("--finetune-from-model", LOST), f"--finetune-from-model {LOST}: no such file"),
@@ -132,7 +135,7 @@ def test_hydra_says_the_same(tiny_data, tmp_path):
     [
         (("--best-checkpoint-metric", "blue"), "--best-checkpoint-metric blue: validation on valid does not give it"),
         (("--max-source-positions", "4"), "Size of sample"),
-        ((*BLEU, '{"min_len": 300}'), '--eval-bleu-args {"min_len": 300}: min_len cannot be larger than max_len'),
+        ((*BLEU, '{"min_len": 300}'), "--eval-bleu-args .*min_len 300"),
     ],
 )
 def test_validation_is_tried_before_the_first_update(tiny_data, tmp_path, flags, message):
@@ -272,9 +275,7 @@ class TestDataWithoutTargets:
 
     def test_where_there_are_never_any(self, tiny_data, tiny_checkpoint):
         given = ("fairseq-interactive", tiny_data, *TASK, "--path", tiny_checkpoint, "--cpu", "--score-reference")
-        assert "--score-reference needs the references of a test set: use fairseq-generate" in refused(
-            *given, stdin="ba"
-        )
+        assert "--score-reference: only fairseq-generate can do this" in refused(*given, stdin="ba")
 
 
 def test_all_sentences_left_out(tiny_data, tiny_checkpoint, tmp_path):
