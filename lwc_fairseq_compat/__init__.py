@@ -18,7 +18,8 @@ from .hooks import Finder
 __all__ = ["UserError", "activate"]
 
 PATCH_FILES = (
-    *("stack", "errors", "options", "checkpoints", "loading", "resuming", "data", "indexed", "preprocessing"),
+    *("stack", "errors", "streams", "text", "options", "checkpoints", "loading", "resuming", "data", "dictionaries"),
+    *("indexed", "alignments", "preprocessing"),
     *("generation", "scoring", "plugins", "processes", "progress", "termination", "precision", "hydra"),
 )
 """The order of the patches. If two patches wrap the same function, the later patch calls the earlier one."""

@@ -2,11 +2,11 @@
 
 import argparse
 import logging
-import os
 import signal
 import sys
 
 from lwc_fairseq_compat import UserError
+from lwc_fairseq_compat.streams import use_utf8
 
 from .. import __version__
 from ..installation import how_to_install
@@ -60,15 +60,17 @@ def parse() -> argparse.Namespace:
 
 def main() -> None:
     signal.signal(signal.SIGTERM, terminate)
+    use_utf8()
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # it logs each step of a test
     try:
-        args = parse()
-        status = args.call(args)
-        sys.stdout.flush()
-        sys.exit(status)
+        try:
+            args = parse()
+            sys.exit(args.call(args))
+        finally:
+            print(end="", flush=True)
     except BrokenPipeError:  # the reader of a pipe, such as `head`, has ended
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
-        sys.exit(128 + signal.SIGPIPE)
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGPIPE)
     except UserError as error:
         sys.exit(f"lwc-fairseq: error: {error}")
     except KeyboardInterrupt as stop:
