@@ -4,6 +4,7 @@ from pathlib import Path
 
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.files import whole_file
+from lwc_fairseq_compat.text import read_utf8
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -25,13 +26,7 @@ def read_lines(path: Path) -> list[str]:
     Raises:
         UserError: the file cannot be read, is not UTF-8, or is empty.
     """
-    try:
-        text = path.read_bytes().decode("utf-8")
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        line = path.read_bytes()[: error.start].count(b"\n") + 1
-        raise UserError(f"{path}, line {line}: not UTF-8") from error
+    text = read_utf8(path)
     if not text:
         raise UserError(f"{path}: the file is empty")
     return text.removesuffix("\n").split("\n")

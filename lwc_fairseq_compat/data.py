@@ -1,12 +1,10 @@
-"""Data: patches that read lines of text unchanged, and name dictionaries, data sets and batches in messages."""
+"""Data: patches that name data sets and batches in messages."""
 
 import atexit
 import contextlib
-import fileinput
 import functools
 import logging
 import queue
-import sys
 import threading
 import time
 from pathlib import Path
@@ -21,64 +19,6 @@ TRANSLATION_MODELS = (
     "of translation models fairseq-validate gives the perplexity, and fairseq-generate --score-reference the score of "
     "each reference"
 )
-
-
-@mends("fairseq.file_chunker_utils")
-def read_lines_as_they_are(module):
-    """End a line of training data only at a line feed, and read any bytes.
-
-    Why: a carriage return inside a line would end it, and source and target would no longer correspond. Bytes that are
-    not UTF-8 would stop ``fairseq-preprocess`` with a negative seek position; they become U+FFFD.
-    Mends: the module's ``open``. Needed: always.
-    """
-    module.open = functools.partial(open, errors="replace", newline="\n")
-
-
-@mends("fairseq.options", "get_interactive_generation_parser")
-def read_input_as_it_is(get_parser):
-    """Read the lines of ``fairseq-interactive`` in the same way, from standard input or from ``--input``.
-
-    Why: as for :func:`read_lines_as_they_are`. Only that command calls this function; Python reads its lines.
-    Needed: always.
-    """
-
-    def hook_any_bytes(encoding):
-        return functools.partial(open, encoding=encoding, errors="replace", newline="\n")
-
-    @functools.wraps(get_parser)
-    def get_parser_and_set_input(*args, **kwargs):
-        if hasattr(sys.stdin, "reconfigure"):
-            sys.stdin.reconfigure(encoding="utf-8", errors="replace", newline="\n")
-        fileinput.hook_encoded = hook_any_bytes
-        return get_parser(*args, **kwargs)
-
-    return get_parser_and_set_input
-
-
-@mends("fairseq.data.dictionary", "Dictionary.add_from_file")
-def name_missing_dictionary(add_from_file):
-    """Say which dictionary is missing, and which options lead to it.
-
-    Why: fairseq fails with a traceback. Needed: always.
-    """
-
-    @functools.wraps(add_from_file)
-    def add_from_named_file(self, f):
-        try:
-            add_from_file(self, f)
-        except FileNotFoundError as error:
-            hint = (
-                "Give the folder that fairseq-preprocess wrote (its --destdir) and the language pair that it was made "
-                "for (-s, -t)"
-            )
-            if str(error.filename).endswith("/dict.txt"):
-                hint = (
-                    "It is part of the data of a language model. If the model is the one of --lm-path, copy the "
-                    f"target dictionary to this name; {TRANSLATION_MODELS}"
-                )
-            raise UserError(f"dictionary not found: {error.filename}. {hint}") from error
-
-    return add_from_named_file
 
 
 @mends("fairseq.data.data_utils", "infer_language_pair")

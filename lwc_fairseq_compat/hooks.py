@@ -15,6 +15,7 @@ A patch that adds something to a module has no original: it names only the modul
 
 import functools
 import importlib
+import sys
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
@@ -33,7 +34,8 @@ def mends(module: str, attribute: str | None = None) -> Callable[[Callable], Cal
     """Apply the decorated patch right after `module` has run.
 
     Args:
-        module: the full name of a module of fairseq, or of its commands (fairseq_cli).
+        module: the full name of a module of fairseq, or of a command in fairseq_cli. A command may be running already,
+            so that its patches can only add names to it.
         attribute: what to replace, such as "function" or "Class.method". The patch is called with the current value and
             returns the new value. Without an attribute, the patch is called with the module.
     """
@@ -83,6 +85,9 @@ class Finder:
         for patch in _patches_before_fairseq:
             patch()
         self.is_prepared = True
+        for name in _patches_after_module:
+            if name.startswith("fairseq_cli.") and name in sys.modules:  # the command, which now imports fairseq
+                self._patch(sys.modules[name])
 
     def _patch(self, module: ModuleType) -> None:
         patches = _patches_after_module.get(module.__name__, [])

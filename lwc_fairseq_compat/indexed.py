@@ -1,6 +1,9 @@
 """Binary data of ``fairseq-preprocess``, in each of its formats (``--dataset-impl``)."""
 
 import functools
+import os
+
+import numpy as np
 
 from .errors import UserError
 from .hooks import mends
@@ -45,3 +48,22 @@ def name_other_format(make_dataset):
         return make_dataset(path, impl, *args, **kwargs)
 
     return make_dataset_of_its_format
+
+
+@mends("fairseq.data.indexed_dataset", "MMapIndexedDataset._do_init")
+def read_data_without_tokens(do_init):
+    """Read data in which every line is empty, such as alignments without links.
+
+    Why: an empty file cannot be mapped into memory. Needed: always.
+    """
+    from fairseq.data.indexed_dataset import data_file_path, index_file_path
+
+    @functools.wraps(do_init)
+    def do_init_without_tokens(self, path):
+        if os.path.getsize(data_file_path(path)):
+            return do_init(self, path)
+        self._path, self._index = path, self.Index(index_file_path(path))
+        self._bin_buffer_mmap = np.memmap(index_file_path(path), mode="r")  # any file: nothing is read from it
+        self._bin_buffer = memoryview(self._bin_buffer_mmap)
+
+    return do_init_without_tokens

@@ -35,15 +35,21 @@ class FrontDoor:
         """Whether a command can be run here: a console script, in the environment of the process that waits."""
         return command[0] in self.scripts and environment == self.environment
 
-    def run(self, command: list[str], cwd: Path, stdin: str | None = None) -> subprocess.CompletedProcess:
-        """As subprocess.run, with text captured; what is not UTF-8 is in the text as Python's surrogates."""
+    def run(
+        self, command: list[str], cwd: Path, stdin: str | None = None, output: int | None = None
+    ) -> subprocess.CompletedProcess:
+        """As subprocess.run, with text captured; what is not UTF-8 is in the text as Python's surrogates.
+
+        Args:
+            output: a file's number, to which both outputs are written instead.
+        """
         if self.server is None:
             self._start()
         with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             given.write((stdin or "").encode("utf-8", "surrogateescape"))
             given.seek(0)
             request = json.dumps({"command": command, "cwd": str(cwd)}).encode()
-            socket.send_fds(self.here, [request], [given.fileno(), out.fileno(), err.fileno()])
+            socket.send_fds(self.here, [request], [given.fileno(), output or out.fileno(), output or err.fileno()])
             status = self.here.recv(EXIT_STATUS_BYTES)
             if not status:
                 raise RuntimeError(f"the process that runs commands has ended at: {command}")
@@ -89,12 +95,13 @@ def serve(requests: socket.socket) -> list[str]:
 
 
 def main() -> None:
+    sys.argv[0] = "fairseq-command"  # fairseq's commands prepare their streams when fairseq is imported
     for module in IMPORTED:
         importlib.import_module(module)
     gc.freeze()  # a child has no garbage among these to look for
     name, *arguments = serve(socket.socket(fileno=int(sys.argv[1])))
     folder = Path(sys.executable).parent
-    sys.argv = [str(folder / name), *arguments]
+    sys.argv = [str(folder / name), *(os.fsdecode(argument.encode("utf-8")) for argument in arguments)]
     sys.path[0] = str(folder)  # as for a script there
     (script,) = entry_points(group="console_scripts", name=name)
     sys.exit(script.load()())

@@ -2,12 +2,12 @@
 
 import argparse
 import logging
-import os
 import signal
 import sys
 
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.fingerprints import skipped_check
+from lwc_fairseq_compat.streams import use_utf8
 
 from .. import __version__
 from ..installation import how_to_install
@@ -67,16 +67,18 @@ def parse() -> argparse.Namespace:
 
 def main() -> None:
     signal.signal(signal.SIGTERM, terminate)
+    use_utf8()
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # it logs each step of a test
     try:
-        args = parse()
-        with skipped_check(getattr(args, "skip_dictionary_check", False)):
-            status = args.call(args)
-        sys.stdout.flush()
-        sys.exit(status)
+        try:
+            args = parse()
+            with skipped_check(getattr(args, "skip_dictionary_check", False)):
+                sys.exit(args.call(args))
+        finally:
+            print(end="", flush=True)
     except BrokenPipeError:  # the reader of a pipe, such as `head`, has ended
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
-        sys.exit(128 + signal.SIGPIPE)
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGPIPE)
     except UserError as error:
         sys.exit(f"lwc-fairseq: error: {error}")
     except KeyboardInterrupt as stop:

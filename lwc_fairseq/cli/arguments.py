@@ -1,6 +1,7 @@
 """Arguments that several commands share, and their types."""
 
 import argparse
+import os
 from pathlib import Path
 
 from lwc_fairseq_compat import UserError
@@ -63,11 +64,19 @@ def number_or_all(text: str) -> int | None:
     raise argparse.ArgumentTypeError(f"{text}: give a number, counted from 0, or all")
 
 
+def utf8(argument: str) -> str:
+    """Return an argument that is text, which Python has read in the encoding of the locale."""
+    try:
+        return os.fsencode(argument).decode("utf-8")
+    except UnicodeError:  # it was written in that encoding
+        return argument
+
+
 def named_path(text: str) -> tuple[str, Path]:
     name, equals, path = text.partition("=")
     if not (name and equals and path):
         raise argparse.ArgumentTypeError(f"{text}: give a name and a file, such as ours=hypotheses.txt")
-    return name, Path(path)
+    return utf8(name), Path(path)
 
 
 def growing(text: str) -> list[int]:

@@ -11,7 +11,7 @@ from ..analysis.picture import check_format, draw, save_weights
 from ..analysis.subwords import SUBWORDS_HINT, segmenter
 from ..files import make_place
 from ..plugins import import_plugins
-from .arguments import add_model, add_subwords, number_or_all
+from .arguments import add_model, add_subwords, number_or_all, utf8
 
 
 def add_attention(commands) -> None:
@@ -25,9 +25,12 @@ def add_attention(commands) -> None:
     )
     add_model(attention)
     attention.add_argument(
-        "--source", required=True, help="a sentence, already tokenized as the data, with spaces around punctuation"
+        "--source",
+        required=True,
+        type=utf8,
+        help="a sentence, already tokenized as the data, with spaces around punctuation",
     )
-    attention.add_argument("--target", help="its translation (default: the model's own)")
+    attention.add_argument("--target", type=utf8, help="its translation (default: the model's own)")
     add_subwords(attention, "--source and --target are")
     attention.add_argument(
         "--layer",

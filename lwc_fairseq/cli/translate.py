@@ -61,8 +61,6 @@ def translate_command(args: argparse.Namespace) -> int:
             raise UserError(f"{path} is text, not a checkpoint: give text on standard input, as in `< {path}`")
     import_plugins(args.user_dir)
     logging.getLogger("fairseq").setLevel(logging.WARNING)
-    sys.stdin.reconfigure(encoding="utf-8-sig", errors="replace", newline="\n")
-    sys.stdout.reconfigure(encoding="utf-8")
     settings = {"gnmt_length_penalty": True} if args.gnmt_length_penalty else {}
     subwords = {"bpe_codes": args.bpe_codes, "sentencepiece_model": args.sentencepiece_model}
     sizes = {"batch_size": args.batch_size, "max_tokens": None}
