@@ -56,18 +56,6 @@ def in_locale(request, tmp_path_factory):
     door.close()
 
 
-@LONG
-def test_data_is_the_same_in_every_locale(in_locale, umlauts, umlaut_data, tmp_path):
-    """A byte-order mark is no part of a word, either."""
-    prefixes = [f"--{split}pref={umlauts / split}" for split in ("train", "valid", "test")]
-    command = ("fairseq-preprocess", "-s", "de", "-t", "en", *prefixes, "--joined-dictionary", "--workers", "2")
-    in_locale(*command, "--destdir", tmp_path)
-    names = [path.name for path in umlaut_data.iterdir() if path.name != "preprocess.log"]
-    assert len(names) == 14
-    for name in names:
-        assert (tmp_path / name).read_bytes() == (umlaut_data / name).read_bytes(), name
-
-
 def test_words_are_the_same_with_a_mark(tiny_data, umlaut_data):
     words, changed = ((data / "dict.de.txt").read_text(encoding="utf-8") for data in (tiny_data, umlaut_data))
     words = words.replace("b", "ä").replace("A", "ß")
@@ -168,8 +156,7 @@ def test_training_goes_on_without_its_reader(tiny_data, tmp_path):
 
 
 @LONG
-@pytest.mark.parametrize("command", ["translate --help", "doctor"])
-def test_a_reader_of_our_commands_that_ends_early(command):
-    line = f"unset PYTHONUNBUFFERED; lwc-fairseq {command} | true; exit ${{PIPESTATUS[0]}}"
+def test_a_reader_of_help_that_ends_early():
+    line = "unset PYTHONUNBUFFERED; lwc-fairseq translate --help | true; exit ${PIPESTATUS[0]}"
     done = run("bash", "-c", line, check=False)
     assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
