@@ -11,7 +11,7 @@ from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import IndexedRawTextDataset
 from front_door import FrontDoor
 
-from conftest import FRONT_DOOR, LONG, ROOT, TASK, TINY_LWC, TINY_TRAINING, binarize, hypotheses, run
+from conftest import FRONT_DOOR, LONG, ROOT, TASK, TINY_LWC, TINY_TRAINING, binarize, run
 from lwc_fairseq.preparation import make_subwords
 from lwc_fairseq_compat import UserError
 
@@ -68,12 +68,10 @@ def test_translation_in_other_locales(in_locale, umlauts, umlaut_data, tiny_chec
     printed = in_locale("fairseq-generate", *flags)
     sources = {int(line[2:].split("\t")[0]): line.split("\t")[1] for line in printed.splitlines() if line[:2] == "S-"}
     assert [sources[i] for i in range(20)] == text.splitlines()
-    in_locale("fairseq-generate", *flags, "--results-path", tmp_path)
-    assert hypotheses((tmp_path / "generate-test.txt").read_text(encoding="utf-8")) == hypotheses(printed)
     (tmp_path / "codes").write_text(f"{MARK}#version: 0.2\nä ß</w>\n", encoding="utf-8")
     given = (*flags, "--bpe", "subword_nmt", "--bpe-codes", tmp_path / "codes")
     printed = in_locale("fairseq-interactive", *given, stdin=f"{MARK}äe äß äb\n")
-    # "äe" is a word of the dictionary, which the codes split; they make "äß"; a word more is not read
+    # the codes make "äß" one token of five; without a codes file in UTF-8 there are six
     assert "S-0\t<unk> <unk> <unk> <unk> <unk>\n" in printed
 
 
