@@ -11,7 +11,7 @@ from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import IndexedRawTextDataset
 from front_door import FrontDoor
 
-from conftest import FRONT_DOOR, LONG, ROOT, TASK, TINY_LWC, TINY_TRAINING, binarize, hypotheses, run
+from conftest import FRONT_DOOR, LONG, ROOT, TASK, TINY_LWC, TINY_TRAINING, binarize, run
 from lwc_fairseq.preparation import make_subwords
 from lwc_fairseq_compat import UserError
 
@@ -56,18 +56,6 @@ def in_locale(request, tmp_path_factory):
     door.close()
 
 
-@LONG
-def test_data_is_the_same_in_every_locale(in_locale, umlauts, umlaut_data, tmp_path):
-    """A byte-order mark is no part of a word, either."""
-    prefixes = [f"--{split}pref={umlauts / split}" for split in ("train", "valid", "test")]
-    command = ("fairseq-preprocess", "-s", "de", "-t", "en", *prefixes, "--joined-dictionary", "--workers", "2")
-    in_locale(*command, "--destdir", tmp_path)
-    names = [path.name for path in umlaut_data.iterdir() if path.name != "preprocess.log"]
-    assert len(names) == 14
-    for name in names:
-        assert (tmp_path / name).read_bytes() == (umlaut_data / name).read_bytes(), name
-
-
 def test_words_are_the_same_with_a_mark(tiny_data, umlaut_data):
     words, changed = ((data / "dict.de.txt").read_text(encoding="utf-8") for data in (tiny_data, umlaut_data))
     words = words.replace("b", "ä").replace("A", "ß")
@@ -80,12 +68,10 @@ def test_translation_in_other_locales(in_locale, umlauts, umlaut_data, tiny_chec
     printed = in_locale("fairseq-generate", *flags)
     sources = {int(line[2:].split("\t")[0]): line.split("\t")[1] for line in printed.splitlines() if line[:2] == "S-"}
     assert [sources[i] for i in range(20)] == text.splitlines()
-    in_locale("fairseq-generate", *flags, "--results-path", tmp_path)
-    assert hypotheses((tmp_path / "generate-test.txt").read_text(encoding="utf-8")) == hypotheses(printed)
     (tmp_path / "codes").write_text(f"{MARK}#version: 0.2\nä ß</w>\n", encoding="utf-8")
     given = (*flags, "--bpe", "subword_nmt", "--bpe-codes", tmp_path / "codes")
     printed = in_locale("fairseq-interactive", *given, stdin=f"{MARK}äe äß äb\n")
-    # "äe" is a word of the dictionary, which the codes split; they make "äß"; a word more is not read
+    # the codes make "äß" one token of five; without a codes file in UTF-8 there are six
     assert "S-0\t<unk> <unk> <unk> <unk> <unk>\n" in printed
 
 
@@ -168,8 +154,7 @@ def test_training_goes_on_without_its_reader(tiny_data, tmp_path):
 
 
 @LONG
-@pytest.mark.parametrize("command", ["translate --help", "doctor"])
-def test_a_reader_of_our_commands_that_ends_early(command):
-    line = f"unset PYTHONUNBUFFERED; lwc-fairseq {command} | true; exit ${{PIPESTATUS[0]}}"
+def test_a_reader_of_help_that_ends_early():
+    line = "unset PYTHONUNBUFFERED; lwc-fairseq translate --help | true; exit ${PIPESTATUS[0]}"
     done = run("bash", "-c", line, check=False)
     assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")

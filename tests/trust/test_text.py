@@ -44,7 +44,7 @@ def file_of(lines: list[str]) -> str:
 
 
 def as_read(line: str) -> str:
-    """The output of a command for each line."""
+    """The text that a command reads."""
     return line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
@@ -67,8 +67,9 @@ def preprocess(folder, lines) -> None:
         dictionary = Dictionary.load(str(folder / "bin" / f"dict.{language}.txt"))
         found = load_indexed_dataset(str(folder / "bin" / f"train.de-en.{language}"), dictionary)
         assert len(found) == len(lines)
-        for line, tokens in zip(text[language], found, strict=True):
-            expected = dictionary.encode_line(as_read(line), add_if_not_exist=False)
+        read = as_read(file_of(text[language])).removeprefix("\ufeff").split("\n")[:-1]
+        for line, tokens in zip(read, found, strict=True):
+            expected = dictionary.encode_line(line, add_if_not_exist=False)
             assert torch.equal(tokens.long(), expected.long())
 
 
