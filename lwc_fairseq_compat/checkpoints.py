@@ -209,12 +209,16 @@ def write_readable_checkpoint(save):
     the task and the model of a plugin put into a checkpoint may be refused when it is read. Needed: always.
     """
 
+    from fairseq.utils import apply_to_sample
+
     @functools.wraps(save)
     def save_or_say_why(obj, filename, *args, **kwargs):
         try:
-            refused = refused_when_read(obj)
+            state = apply_to_sample(lambda tensor: tensor, obj)  # makes dictionaries of all kinds plain ones
+            # The values of tensors are never refused, and may be large.
+            refused = refused_when_read(apply_to_sample(lambda tensor: tensor.new_empty(0), state))
             path = f"{filename}.unreadable" if refused else filename
-            save(obj, path, *args, **kwargs)
+            save(state, path, *args, **kwargs)
         except (OSError, RuntimeError) as error:
             with contextlib.suppress(OSError):
                 os.remove(f"{filename}.tmp")
@@ -235,14 +239,9 @@ def write_readable_checkpoint(save):
 
 
 def refused_when_read(state):
-    """Return the name of the class in `state` that safe reading would refuse, or None.
-
-    Only the structure is written and read, in memory: the values of tensors cannot be refused, and may be large.
-    """
-    from fairseq.utils import apply_to_sample
-
+    """Return the name of the class in `state` that safe reading would refuse, or None."""
     file = io.BytesIO()
-    torch.save(apply_to_sample(lambda tensor: tensor.new_empty(0), state), file)
+    torch.save(state, file)
     file.seek(0)
     try:
         torch.load(file)

@@ -33,7 +33,8 @@ def mends(module: str, attribute: str | None = None) -> Callable[[Callable], Cal
     """Apply the decorated patch right after `module` has run.
 
     Args:
-        module: the full name of a module of fairseq, or of its commands (fairseq_cli).
+        module: the full name of a module of fairseq; or of fairseq_cli, but a module that is the first to import torch
+            runs before patches can reach it, as in the commands.
         attribute: what to replace, such as "function" or "Class.method". The patch is called with the current value and
             returns the new value. Without an attribute, the patch is called with the module.
     """
