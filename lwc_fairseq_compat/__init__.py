@@ -18,7 +18,8 @@ from .hooks import Finder
 __all__ = ["UserError", "activate"]
 
 PATCH_FILES = (
-    *("stack", "errors", "options", "checkpoints", "saving", "loading", "resuming", "data", "indexed", "preprocessing"),
+    *("stack", "errors", "options", "checkpoints", "writing", "saving", "loading", "resuming", "positions"),
+    *("data", "indexed", "preprocessing"),
     *("generation", "scoring", "plugins", "processes", "progress", "termination", "precision", "hydra"),
 )
 """The order of the patches. If two patches wrap the same function, the later patch calls the earlier one."""

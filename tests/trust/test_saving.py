@@ -13,6 +13,7 @@ from conftest import FAMILIES, LONG, TASK, TINY_TRAINING, assert_same_end, refus
 # 200 pairs in batches of 100: an epoch has two updates.
 TRAINING = [flag for flag in TINY_TRAINING if flag != "--no-epoch-checkpoints"]
 SIZE = ("--max-tokens", "9999", "--batch-size", "100", "--required-batch-size-multiple", "1")
+PLATEAU = ("--lr-scheduler", "reduce_lr_on_plateau", "--lr-shrink", "0.1", "--maximize-best-checkpoint-metric")
 BAD_EPOCHS = ("--maximize-best-checkpoint-metric",)  # of the loss: the first epoch is the best
 
 
@@ -35,7 +36,7 @@ ENDS = {
     "max_update": (3, "--save-interval", "5", "--max-update", "3"),
     "max_update with update_freq": (3, "--update-freq", "2", "--max-update", "3", "--batch-size", "30"),
     "stop_min_lr": (4, "--save-interval", "5", "--force-anneal", "1", "--lr-shrink", "0.1", "--stop-min-lr", "1e-4"),
-    "stop_min_lr after a save": (4, "--force-anneal", "1", "--lr-shrink", "0.1", "--stop-min-lr", "1e-4"),
+    "stop_min_lr after a save": (4, *PLATEAU, "--stop-min-lr", "1e-3"),
     "stop_time_hours": (1, "--stop-time-hours", "1e-9"),
     "patience": (6, "--save-interval", "5", "--patience", "2", *BAD_EPOCHS),
     "without the optimizer": (3, "--no-save-optimizer-state", "--max-update", "3"),
