@@ -2,7 +2,6 @@
 
 import functools
 import logging
-import math
 import os
 import sys
 
@@ -148,11 +147,11 @@ def count_updates_without_optimizer(trainer):
 
 @mends("fairseq.checkpoint_utils", "load_checkpoint")
 def go_on_where_training_stopped(load_checkpoint):
-    """Go on with the learning rate, the best score, and the patience that the training had.
+    """Go on with the learning rate, the best score and the patience that the training had, unless it has ended.
 
     Why: fairseq saves an epoch before it adapts the learning rate to its loss, and never does so when it resumes.
     It forgets how long the loss has not improved (--patience). In a program that trains twice, the best score of the
-    first training counts in the second. Needed: always.
+    first training counts in the second. It looks whether training has ended only after an update. Needed: always.
     """
     from fairseq import checkpoint_utils
 
@@ -164,42 +163,27 @@ def go_on_where_training_stopped(load_checkpoint):
             for name in ("best", "num_runs"):
                 vars(function).pop(name, None)
         extra_state, epoch_itr = load_checkpoint(cfg, trainer, **passthrough_args)
-        if extra_state is None or not trainer.goes_on_with_lr or cfg.reset_dataloader:
-            return extra_state, epoch_itr
-        vars(should_stop_early).update(extra_state.get("patience", {}))
-        position = extra_state["train_iterator"]
-        if epoch_itr.epoch > position["epoch"]:  # load_state_dict has skipped the rest of an epoch
-            epoch_itr = trainer.get_train_iterator(epoch_itr.epoch, load_dataset=True, **passthrough_args)
-        elif position["epoch"] > 1 and not extra_state.get("has_stepped"):
-            ends_epoch = position.get("iterations_in_epoch", 0) == 0
-            trainer.lr_step(position["epoch"] - 1, extra_state.get("val_loss") if ends_epoch else None)
+        if extra_state is not None and trainer.goes_on_with_lr and not cfg.reset_dataloader:
+            vars(should_stop_early).update(extra_state.get("patience", {}))
+            position = extra_state["train_iterator"]
+            if epoch_itr.epoch > position["epoch"]:  # load_state_dict has skipped the rest of an epoch
+                epoch_itr = trainer.get_train_iterator(epoch_itr.epoch, load_dataset=True, **passthrough_args)
+            elif position["epoch"] > 1 and not extra_state.get("has_stepped"):
+                ends_epoch = position.get("iterations_in_epoch", 0) == 0
+                trainer.lr_step(position["epoch"] - 1, extra_state.get("val_loss") if ends_epoch else None)
+        if trainer.get_num_updates() and (end := reached_end(trainer)):
+            LOGGER.info(f"the training has reached its end before, {end}: nothing is left to do")
+            trainer.cfg.optimization.max_epoch = -1  # the only end that fairseq looks for before an update
         return extra_state, epoch_itr
 
     return load_checkpoint_and_go_on
 
 
-@mends("fairseq_cli.train", "train")
-def train_while_something_is_left(train):
-    """Make no update if the training has reached its end, as when the same command is given again.
-
-    Why: fairseq looks at --max-update, --stop-time-hours and --patience only after an update. Needed: always.
-    """
-
-    @functools.wraps(train)
-    def train_if_something_is_left(cfg, trainer, task, epoch_itr):
-        if end := reached_end(cfg, trainer):
-            LOGGER.info(f"the training has reached its end before, {end}: nothing is left to do")
-            return [None], True
-        return train(cfg, trainer, task, epoch_itr)
-
-    return train_if_something_is_left
-
-
-def reached_end(cfg, trainer):
+def reached_end(trainer):
     """Return the option that has ended the training, or None."""
     from fairseq_cli.train import should_stop_early
 
-    optimization, patience = cfg.optimization, cfg.checkpoint.patience
+    optimization, patience = trainer.cfg.optimization, trainer.cfg.checkpoint.patience
     if 0 < optimization.max_update <= trainer.get_num_updates():
         return f"--max-update {optimization.max_update}"
     if 0 < optimization.stop_time_hours < trainer.cumulative_training_time() / 3600:
@@ -207,75 +191,6 @@ def reached_end(cfg, trainer):
     if 0 < patience <= getattr(should_stop_early, "num_runs", 0):
         return f"--patience {patience}"
     return None
-
-
-@mends("fairseq.data.iterators", "EpochBatchIterator.load_state_dict")
-def go_on_with_next_epoch(load_state_dict):
-    """Go on with the next epoch if as many batches as there are now have been done in this one.
-
-    Why: with larger batches, less data or more processes, an epoch has fewer batches. fairseq ends in a traceback then.
-    Needed: always.
-    """
-
-    @functools.wraps(load_state_dict)
-    def load_position(self, state_dict):
-        try:
-            load_state_dict(self, state_dict)
-        except RuntimeError:
-            LOGGER.warning(
-                f"epoch {self.epoch} now has {len(self)} batches, and {state_dict['iterations_in_epoch']} were done: "
-                f"going on with epoch {self.epoch + 1} (--reset-dataloader would begin with epoch 1 again)"
-            )
-            self.epoch += 1
-
-    return load_position
-
-
-@mends("fairseq.data.iterators", "EpochBatchIterator._get_iterator_for_epoch")
-def skip_only_last_batch(get_iterator_for_epoch):
-    """Leave out the last batch of an epoch that is resumed, with ``--skip-remainder-batch``, and no others.
-
-    Why: fairseq counts the batches from where it resumes, and so takes the epoch for one that ends there.
-    Needed: always.
-    """
-
-    @functools.wraps(get_iterator_for_epoch)
-    def get_iterator_from(self, *args, offset=0, **kwargs):
-        if not (self.skip_remainder_batch and offset):
-            return get_iterator_for_epoch(self, *args, offset=offset, **kwargs)
-        self.skip_remainder_batch = False
-        try:
-            iterator = get_iterator_for_epoch(self, *args, offset=offset, **kwargs)
-        finally:
-            self.skip_remainder_batch = True
-        if iterator is None or iterator.total - 1 <= offset:
-            return None
-        return iterator.take(iterator.total - 1)
-
-    return get_iterator_from
-
-
-@mends("fairseq.data.iterators", "GroupedIterator.__init__")
-def group_what_is_left(_):
-    """Group all batches that are left in an epoch into updates.
-
-    Why: fairseq computes the number of updates from the whole epoch. If it was begun with another --update-freq, its
-    last batches stay undone, and the epoch begins again. Needed: always.
-    """
-    from fairseq.data.iterators import CountingIterator, _chunk_iterator
-
-    def init(self, iterable, chunk_size, skip_remainder_batch=False):
-        done = getattr(iterable, "n", 0)
-        left = len(iterable) - done
-        skips = skip_remainder_batch and left >= chunk_size
-        groups = left // chunk_size if skips else math.ceil(left / chunk_size)
-        if skips:
-            iterable.take(done + groups * chunk_size)
-        start = math.ceil(done / chunk_size)
-        CountingIterator.__init__(self, _chunk_iterator(iterable, chunk_size, skips), start, start + groups)
-        self.chunk_size = chunk_size
-
-    return init
 
 
 @mends("fairseq.logging.meters", "MetersDict.load_state_dict")

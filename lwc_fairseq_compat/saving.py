@@ -11,6 +11,8 @@ import time
 
 from .hooks import mends
 
+LOGGER = logging.getLogger("fairseq.checkpoint_utils")
+
 
 @mends("fairseq.trainer", "Trainer.train_step")
 def note_unsaved_update(train_step):
@@ -69,9 +71,6 @@ def save_under_each_name(original):
     Needed: always.
     """
     from fairseq import checkpoint_utils
-    from fairseq.file_io import PathManager
-
-    logger = logging.getLogger("fairseq.checkpoint_utils")
 
     @functools.wraps(original)
     def save_checkpoint(cfg, trainer, epoch_itr, val_loss):
@@ -85,31 +84,42 @@ def save_under_each_name(original):
         if cfg.no_save:
             return
         trainer.consolidate_optimizer()
-        if not trainer.should_save_checkpoint_on_current_rank:
-            if trainer.always_call_state_dict_during_save_checkpoint:
-                trainer.state_dict()
-            return
-        names = names_to_save(cfg, trainer, epoch_itr, val_loss)
-        if not names:
-            return
-
-        start = time.perf_counter()
-        first, *others = (os.path.join(cfg.save_dir, name) for name in names)
-        trainer.save_checkpoint(first, state_beside_trainer(trainer, epoch_itr, val_loss))
-        if cfg.write_checkpoints_asynchronously and others:
-            logger.warning(f"{first} is still being written, so it is not copied to {', '.join(others)}")
-            others = []
-        for path in others:
-            PathManager.copy(first, path, overwrite=True)
-        logger.info(
-            f"Saved checkpoint {first} (epoch {epoch_itr.epoch} @ {trainer.get_num_updates()} updates, "
-            f"score {val_loss}) (writing took {time.perf_counter() - start} seconds)"
-        )
-        for path in superfluous(cfg, trainer.checkpoint_suffix, names):
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(path) if os.path.lexists(path) else PathManager.rm(path)
+        if trainer.should_save_checkpoint_on_current_rank:
+            names = names_to_save(cfg, trainer, epoch_itr, val_loss)
+            if names:
+                write_under_names(cfg, trainer, epoch_itr, val_loss, names)
+                remove(superfluous(cfg, trainer.checkpoint_suffix, names))
+        elif trainer.always_call_state_dict_during_save_checkpoint:
+            trainer.state_dict()
 
     return save_checkpoint
+
+
+def write_under_names(cfg, trainer, epoch_itr, val_loss, names):
+    """Write a checkpoint under the first name, and copy it to the others."""
+    from fairseq.file_io import PathManager
+
+    start = time.perf_counter()
+    first, *others = (os.path.join(cfg.save_dir, name) for name in names)
+    trainer.save_checkpoint(first, state_beside_trainer(trainer, epoch_itr, val_loss))
+    if not cfg.write_checkpoints_asynchronously:
+        for path in others:
+            PathManager.copy(first, path, overwrite=True)
+    elif others:
+        LOGGER.warning(f"{first} is still being written, so it is not copied to {', '.join(others)}")
+    LOGGER.info(
+        f"Saved checkpoint {first} (epoch {epoch_itr.epoch} @ {trainer.get_num_updates()} updates, "
+        f"score {val_loss}) (writing took {time.perf_counter() - start} seconds)"
+    )
+
+
+def remove(paths):
+    """Remove files, and links to them, which may have gone meanwhile."""
+    from fairseq.file_io import PathManager
+
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(path) if os.path.lexists(path) else PathManager.rm(path)
 
 
 def names_to_save(cfg, trainer, epoch_itr, val_loss):

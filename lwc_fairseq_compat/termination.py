@@ -52,8 +52,9 @@ class Termination:
 
     def stop_listening(self):
         """Put the handlers back that were there before, and forget a request that came too late."""
-        put_back(self.previous)
-        self.previous = {}
+        if threading.current_thread() is threading.main_thread():
+            put_back(self.previous)
+            self.previous = {}
         self.forget()
 
     def _request(self, number, frame):
@@ -98,8 +99,10 @@ def put_back(handlers):
 
 @mends("fairseq_cli.train", "main")
 def stop_listening_when_training_ends(main):
-    """Give a program that trains its own handlers back, unless training ends it.
+    """Give a program that trains its own handlers back, unless training ends the program.
 
+    The commands import this module before the patches can reach it. For them, :func:`terminate_spawned_processes` does
+    the same.
     Needed: always.
     """
 
@@ -243,7 +246,7 @@ def terminate_spawned_processes(call_main):
         training = cfg.distributed_training
         infer_init_method(training)
         if training.distributed_init_method is None or training.distributed_no_spawn:
-            return call_main(cfg, main, **kwargs)
+            return stop_listening_when_training_ends(call_main)(cfg, main, **kwargs)
         previous = {number: signal.signal(number, pass_signal_on) for number in SIGNALS}
         try:
             call_main(cfg, main, **kwargs)
