@@ -3,10 +3,12 @@
 import functools
 import logging
 import math
+import os
 import sys
 import textwrap
 
 import numpy as np
+import torch
 
 from .errors import UserError
 from .hooks import mends
@@ -22,15 +24,19 @@ def block_repeated_ngrams(block):
     """Let ``--no-repeat-ngram-size`` block repeated n-grams.
 
     Why: without fairseq's CUDA extension, fairseq looks for the last tokens of a hypothesis at the end of a row that is
-    padded to the maximum length. It finds padding there and blocks nothing. A size of 1 never works.
-    Needed: always.
+    padded to the maximum length. It finds padding there and blocks nothing. A size of 1 never works. Where
+    ``--prefix-size`` or constraints prescribe a word, it must not be blocked. Needed: always.
     """
 
     @functools.wraps(block)
     def block_without_padding(self, tokens, lprobs, bsz, beam_size, step):
+        possible = lprobs.clone()
         if self.no_repeat_ngram_size == 1:
-            return lprobs.scatter_(1, tokens[:, 1 : step + 1], -math.inf)
-        return block(self, tokens[:, : step + 1], lprobs, bsz, beam_size, step)
+            lprobs.scatter_(1, tokens[:, 1 : step + 1], -math.inf)
+        else:
+            lprobs = block(self, tokens[:, : step + 1], lprobs, bsz, beam_size, step)
+        is_stuck = lprobs.eq(-math.inf).all(1, keepdim=True)
+        return torch.where(is_stuck, possible, lprobs)
 
     return block_without_padding
 
@@ -120,9 +126,9 @@ def generate_one_shard(get_generation_parser):
 
 @mends("fairseq.data.iterators", "ShardedIterator.__init__")
 def name_missing_shard(init):
-    """Say which values of ``--shard-id`` are valid.
+    """Say which values of ``--shard-id`` are valid, and that a shard has nothing to translate.
 
-    Why: fairseq's message gives no value. Needed: always.
+    Why: fairseq's message gives no value, and ``fairseq-generate`` divides by the time of no sentence. Needed: always.
     """
 
     @functools.wraps(init)
@@ -131,6 +137,8 @@ def name_missing_shard(init):
             raise UserError(
                 f"--shard-id {shard_id}: with --num-shards {num_shards} it must be from 0 to {num_shards - 1}"
             )
+        if shard_id >= len(iterable) and os.path.basename(sys.argv[0]) == "fairseq-generate":
+            raise UserError(f"--shard-id {shard_id}: the set has only {len(iterable)} batches, so this shard is empty")
         init(self, iterable, num_shards, shard_id, **settings)
 
     return init_of_known_shard
@@ -168,12 +176,15 @@ def end_every_search(generate):
     Why: fairseq ends with an assertion if a hypothesis may not end in the last step, and if a source is so short that
     ``--max-len-a`` allows less than ``--min-len``. Needed: always.
     """
+    from fairseq import sequence_generator
 
     @functools.wraps(generate)
     def generate_to_the_end(self, sample, prefix_tokens=None, constraints=None, bos_token=None):
         min_len = self.min_len
         self.min_len = possible_min_len(self, sample["net_input"])
         self.search.stop_on_max_len = True
+        if constraints is not None:
+            warn_of_unknown_constraints(constraints, self.tgt_dict)
         try:
             found = generate(self, sample, prefix_tokens, constraints, bos_token)
             without = [i for i, hypotheses in enumerate(found) if not hypotheses]
@@ -185,9 +196,30 @@ def end_every_search(generate):
             self.min_len = min_len
         if not all(found):
             raise UserError(NOTHING_ALLOWED if hasattr(self.search, "prefix_allowed_tokens_fn") else NO_TRANSLATION)
+        if isinstance(self, sequence_generator.SequenceGeneratorWithAlignment):
+            return [fill_up(hypotheses, self.beam_size) for hypotheses in found]
         return found
 
     return generate_to_the_end
+
+
+@mends("fairseq.sequence_generator", "EnsembleModel.max_decoder_positions")
+def count_positions_in_whole_numbers(max_decoder_positions):
+    """Let ``--max-len-a`` be large for models without a limit.
+
+    Why: fairseq gives a million as 1e6, which is no length of a tensor. Needed: always.
+    """
+
+    @functools.wraps(max_decoder_positions)
+    def max_decoder_positions_as_int(self):
+        return int(max_decoder_positions(self))
+
+    return max_decoder_positions_as_int
+
+
+def fill_up(hypotheses, number):
+    """Return so many hypotheses, with copies of the last one at the end, which :func:`align_fast_models` drops."""
+    return hypotheses + [{**hypotheses[-1], "is_copy": True} for _ in range(number - len(hypotheses))]
 
 
 def possible_min_len(generator, net_input):
@@ -209,24 +241,78 @@ def possible_min_len(generator, net_input):
     return min(longest, generator.min_len)
 
 
+def warn_of_unknown_constraints(constraints, dictionary):
+    """Warn of packed constraints with words that the vocabulary lacks."""
+    for row in constraints:
+        if row[1:].eq(dictionary.unk()).any():
+            logger.warning(
+                f"the constraints {constraint_words(row, dictionary)} have words that the target vocabulary lacks, so "
+                f"the translation will contain {dictionary.unk_string()} instead"
+            )
+
+
 def leave_out_constraints(constraints, sentences, dictionary):
     """Return packed constraints without those of some sentences, each of which a warning names."""
-    from fairseq.token_generation_constraints import unpack_constraints
-
     constraints = constraints.clone()
     for i in sentences:
-        words = " | ".join(dictionary.string(words) for words in unpack_constraints(constraints[i]))
         logger.warning(
-            f"the constraints {textwrap.shorten(words, 80)} cannot be met in a translation as long as --max-len-a and "
-            "--max-len-b allow: the sentence is translated without them"
+            f"the constraints {constraint_words(constraints[i], dictionary)} cannot be met in a translation as long as "
+            "--max-len-a and --max-len-b allow: the sentence is translated without them"
         )
         constraints[i] = 0
     return constraints
 
 
+def constraint_words(constraints, dictionary):
+    """Return the words of a sentence's packed constraints, shortened."""
+    from fairseq.token_generation_constraints import unpack_constraints
+
+    return textwrap.shorten(" | ".join(map(dictionary.string, unpack_constraints(constraints))), 80)
+
+
+@mends("fairseq.search", "Sampling.step")
+def sample_from_extreme_scores(step):
+    """Let ``--sampling`` draw words where the probabilities are far from a sum of 1.
+
+    Why: fairseq computes them with an overflow if ``--unkpen`` favours unknown words very much, and as 0 if
+    ``--prefix-size`` prescribes a very improbable word. Needed: always.
+    """
+    limit = 50.0
+
+    @functools.wraps(step)
+    def step_of_normalized_scores(self, number, lprobs, scores, *args, **kwargs):
+        sums = lprobs.logsumexp(2)
+        if sums.abs().max() < limit:
+            return step(self, number, lprobs, scores, *args, **kwargs)
+        drawn, types, beams = step(self, number, lprobs - sums[:, :, None], scores, *args, **kwargs)
+        return drawn + sums.gather(1, beams), types, beams
+
+    return step_of_normalized_scores
+
+
+@mends("fairseq.sequence_scorer", "SequenceScorer.generate")
+def name_missing_alignment(generate):
+    """Say that a model gives no alignments of references.
+
+    Why: fairseq fails with a traceback when it prints them. Needed: always.
+    """
+
+    @functools.wraps(generate)
+    def generate_with_alignment(self, models, sample, **kwargs):
+        found = generate(self, models, sample, **kwargs)
+        if self.compute_alignment and any(hypothesis["alignment"] is None for (hypothesis, *_) in found):
+            raise UserError(
+                "--print-alignment: this model gives no alignments with --score-reference: leave one out (lwc-fairseq "
+                "align aligns references)"
+            )
+        return found
+
+    return generate_with_alignment
+
+
 @mends("fairseq.search", "LexicallyConstrainedBeamSearch.init_constraints")
 def name_missing_constraints(init_constraints):
-    """Say that a search has no constraints, and name those with unknown words.
+    """Say that a search has no constraints.
 
     Why: ``fairseq-generate`` gives none, and fairseq fails with a traceback. Needed: always.
     """
@@ -257,9 +343,10 @@ def align_fast_models(generate):
         for module in quiet:
             module.need_attn = True
         try:
-            return generate(self, models, sample, **kwargs)
+            found = generate(self, models, sample, **kwargs)
         finally:
             for module in quiet:
                 module.need_attn = False
+        return [[one for one in hypotheses if "is_copy" not in one] for hypotheses in found]
 
     return generate_with_attention

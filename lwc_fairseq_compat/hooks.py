@@ -23,15 +23,6 @@ from types import ModuleType
 _patches_before_fairseq: list[Callable] = []
 _patches_after_module: dict[str, list[tuple[str | None, Callable]]] = {}
 
-_half_patched_commands: list[Callable[[], None]] = []
-"""What is left to patch of the command that imported fairseq, and so had not defined its functions yet."""
-
-
-def patch_running_command() -> None:
-    """Apply the patches of the functions of the command that imported fairseq."""
-    while _half_patched_commands:
-        _half_patched_commands.pop()()
-
 
 def before_fairseq(patch: Callable[[], None]) -> Callable[[], None]:
     """Call `patch` once, before any module of fairseq runs."""
@@ -43,7 +34,8 @@ def mends(module: str, attribute: str | None = None) -> Callable[[Callable], Cal
     """Apply the decorated patch right after `module` has run.
 
     Args:
-        module: the full name of a module of fairseq, or of a command in fairseq_cli.
+        module: the full name of a module of fairseq, or of a command in fairseq_cli. A command that itself imports
+            fairseq first gets only the patches that add names to it.
         attribute: what to replace, such as "function" or "Class.method". The patch is called with the current value and
             returns the new value. Without an attribute, the patch is called with the module.
     """
@@ -94,16 +86,13 @@ class Finder:
             patch()
         self.is_prepared = True
         for name in _patches_after_module:
-            if name.startswith("fairseq_cli.") and name in sys.modules:  # the command, which now imports fairseq
-                command = sys.modules[name]
-                self._patch(command, names_only=True)
-                _half_patched_commands.append(functools.partial(self._patch, command, names_only=False))
+            if name.startswith("fairseq_cli.") and name in sys.modules:  # the command, which has no functions yet
+                self._patch(sys.modules[name], names_only=True)
 
-    def _patch(self, module: ModuleType, names_only: bool | None = None) -> None:
-        """Apply the patches of a module: all, those that only add names to it, or the others."""
+    def _patch(self, module: ModuleType, names_only: bool = False) -> None:
         patches = _patches_after_module.get(module.__name__, [])
         for attribute, patch in sorted(patches, key=lambda entry: self.files.index(entry[1].__module__)):
-            if names_only is not None and names_only != (attribute is None):
+            if attribute is not None and names_only:
                 continue
             if attribute is None:
                 patch(module)

@@ -25,12 +25,18 @@ def truncate_text_and_name_invalid_size(filter_indices_by_size):
     def filter_indices_by_named_size(self, indices, dataset, max_positions=None, ignore_invalid_inputs=False):
         truncate_sources(dataset, max_positions)
         try:
-            return filter_indices_by_size(self, indices, dataset, max_positions, ignore_invalid_inputs)
+            left = filter_indices_by_size(self, indices, dataset, max_positions, ignore_invalid_inputs)
         except Exception as error:
             if "is invalid" not in str(error):
                 raise
             message = re.sub(r"np\.int\d+\((\d+)\)", r"\1", str(error))
-            raise UserError(f"{message}{advice(self, max_positions)}") from error
+            raise UserError(f"{message}. {advice(self, max_positions)}") from error
+        if len(indices) and not len(left):
+            raise UserError(
+                f"all {len(indices):,} sentences are longer than max_positions={max_positions}, so none is left. "
+                f"{advice(self, max_positions)}"
+            )
+        return left
 
     return filter_indices_by_named_size
 
@@ -60,15 +66,15 @@ def truncate_source(tokens, longest):
 
 
 def advice(task, max_positions):
-    """Return what else to do about a sentence of a data set that is too long, besides leaving it out."""
+    """Return what else to do about sentences of a data set that are too long, besides leaving them out."""
     command = os.path.basename(sys.argv[0])
     options = "--max-source-positions and --max-target-positions"
     if command == "fairseq-validate" or (command != "fairseq-train" and is_below(max_positions, task.max_positions())):
         return (
-            f". The limits are those of the model, which was trained with these {options}. fairseq-interactive "
-            "truncates a source that is too long"
+            f"The limits are those of the model, which was trained with these {options}; fairseq-interactive truncates "
+            "a source that is too long"
         )
-    return f", or raise {options}"
+    return f"To read longer sentences, raise {options}"
 
 
 def is_below(limits, others):

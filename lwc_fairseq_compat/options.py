@@ -5,7 +5,7 @@ import os
 
 from .bleu import read_json
 from .errors import UserError
-from .hooks import mends, patch_running_command
+from .hooks import mends
 from .optimizers import read_dictionary
 from .search_options import check_eval_bleu_args
 from .training_options import check_training
@@ -16,21 +16,6 @@ TASKS_OF_OTHER_MODELS = {
     "multilingual_translation": "trains models with an encoder and a decoder for each language pair, such as "
     "multilingual_transformer",
 }
-
-
-@mends("fairseq.options", "get_parser")
-def patch_command_that_runs(get_parser):
-    """Patch the functions of the command that runs, which has defined them when it asks for its parser.
-
-    Why: a command imports fairseq before it defines its functions. Needed: always.
-    """
-
-    @functools.wraps(get_parser)
-    def get_parser_of_patched_command(*args, **kwargs):
-        patch_running_command()
-        return get_parser(*args, **kwargs)
-
-    return get_parser_of_patched_command
 
 
 @mends("fairseq.options", "parse_args_and_arch")

@@ -56,7 +56,7 @@ def option_fields():
     """Return the fields of fairseq's generation options by name."""
     from fairseq.dataclass.configs import GenerationConfig
 
-    return {field.name: field for field in fields(GenerationConfig)}
+    return {field.name: field for field in fields(GenerationConfig) if field.name != "_name"}
 
 
 def check_search(options, where=None, types=None):
@@ -96,15 +96,16 @@ def check_search(options, where=None, types=None):
         refuse(f"{text('sampling_topk')} and {text('sampling_topp')} exclude each other: leave one out")
     if "diverse_beam_strength" in given and "diverse_beam_groups" not in given:
         refuse(f"{text('diverse_beam_strength')} needs {option_name('diverse_beam_groups', where)}")
-    if "unnormalized" in given and "lenpen" in given:
-        refuse(f"{text('lenpen')} has no effect with {text('unnormalized')}: leave one out")
     if value["nbest"] > value["beam"] and not value["score_reference"]:
         refuse(f"{text('nbest')} is more than {text('beam')}, and the search finds no more: raise the beam")
     if value["min_len"] > value["max_len_b"] and not value["max_len_a"] and not value["match_source_len"]:
         refuse(f"{text('max_len_b')} is less than {text('min_len')}: raise one, or lower the other")
-    if value["score_reference"] and (idle := [name for name in OF_SEARCHES if name in given]):
-        idle_name = option_name(idle[0], where)
-        refuse(f"{text('score_reference')} scores the references and does not search: leave out {idle_name}")
+    if value["score_reference"]:
+        for name in OF_SEARCHES:
+            if name in given:
+                refuse(f"{text('score_reference')} does not search: leave out {option_name(name, where)}")
+        if value["print_alignment"] == "soft":
+            refuse(f"{text('score_reference')} has only hard alignments: leave out {text('print_alignment')}")
     if "lm_weight" in given and value["lm_path"] is None:
         refuse(f"{text('lm_weight')} needs {option_name('lm_path', where)}, a language model")
     check_sizes(value, given, text, refuse, types)
@@ -218,24 +219,24 @@ def check_post_process(symbol, flag):
         raise UserError(f"{flag} {symbol}: choose one of {POST_PROCESSES}") from error
 
 
-def check_flags_of_generation(words, command="fairseq-generate"):
-    """Check the words of a command that translates, before it is run. Files need not exist.
+def check_flags_of_generation(words):
+    """Check the flags of ``fairseq-generate`` before it is run.
+
+    Args:
+        words: the words after the name of the command.
 
     Raises:
-        UserError: a flag does not exist, or :func:`check_search` refuses a value.
+        UserError: a flag does not exist, or has a value that the command refuses.
     """
     from fairseq import options
-    from fairseq.tasks import TASK_REGISTRY
 
     parser = options.get_generation_parser()
 
     def refuse(message):
-        raise UserError(f"{command}: {message}")
+        raise UserError(f"fairseq-generate: {message}")
 
     parser.error = refuse
-    task = parser.parse_known_args(words)[0].task
-    TASK_REGISTRY[task].add_args(parser)
-    check_command(vars(parser.parse_args(words)))
+    options.parse_args_and_arch(parser, list(words))
 
 
 def check_command(options):
@@ -299,7 +300,11 @@ def refuse_impossible_search(build_generator):
         for name in SEARCHES if prefix_allowed_tokens_fn else ():
             if options[name] != option_fields()[name].default:
                 raise UserError(f"prefix_allowed_tokens_fn and {name} are different searches: leave one out")
-        return build_generator(self, models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
+        generator = build_generator(self, models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
+        longest = getattr(generator, "max_len", inf) - 1
+        if options["min_len"] > longest:
+            raise UserError(f"--min-len {options['min_len']}: a translation of this model has at most {longest} tokens")
+        return generator
 
     return build_generator_of_possible_search
 

@@ -19,11 +19,12 @@ from itertools import combinations
 import torch
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from omegaconf import open_dict
 
 from lwc_fairseq_compat.errors import is_for_user
 
 CHOICES = (
-    *("--beam 1", "--beam 4", "--beam 100", "--nbest 1", "--nbest 5", "--max-len-a 0.5", "--max-len-a 1e9"),
+    *("--beam 1", "--beam 4", "--beam 100", "--nbest 1", "--nbest 5", "--max-len-a 0.5", "--max-len-a 100"),
     *("--max-len-b 0", "--max-len-b 1", "--max-len-a 1 --max-len-b 0 --min-len 3", "--min-len 0", "--min-len 2000"),
     *("--match-source-len", "--unnormalized", "--lenpen=-2", "--lenpen 50", "--lenpen nan", "--unkpen 1e6"),
     *("--unkpen=-1e6", "--unkpen inf", "--score-reference", "--prefix-size 2", "--prefix-size 1000", "--sacrebleu"),
@@ -54,13 +55,13 @@ def flags(words):
     return {word for word in words if word.startswith("--")}
 
 
-def attempt(module, parser, words):
+def attempt(module, parser, base, words):
     """Run a command in this process. Return how it ends ("works", "refused" or "failed"), and the message."""
     sys.stdin = io.TextIOWrapper(io.BytesIO(TEXT.encode()), encoding="utf-8")
     printed = io.StringIO()
     try:
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-            module.main(configuration(options.parse_args_and_arch(parser(), words)))
+            module.main(configuration(parser, options.parse_args_and_arch(parser(), [*base, *words])))
     except SystemExit:
         return "refused", printed.getvalue().strip().splitlines()[-1]
     except Exception as error:
@@ -72,40 +73,37 @@ def attempt(module, parser, words):
 
 
 @functools.cache
-def defaults(scoring):
+def defaults(parser, scoring):
     """Return a configuration for a way of scoring. A command converts all its options each time, which is slow."""
-    words = [*BASE, "--scoring", scoring]
-    return convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_generation_parser(), words))
+    return convert_namespace_to_omegaconf(options.parse_args_and_arch(parser(), ["data", "--scoring", scoring]))
 
 
-def configuration(args):
+def configuration(parser, args):
     """Return the configuration of parsed options."""
-    cfg = copy.deepcopy(defaults(args.scoring))
-    for part in (cfg.common, cfg.common_eval, cfg.generation, cfg.dataset, cfg.task, cfg.distributed_training):
+    cfg = copy.deepcopy(defaults(parser, args.scoring))
+    for part in (cfg.common, cfg.common_eval, cfg.generation, cfg.dataset, cfg.interactive, cfg.distributed_training):
         for name in part:
             if name != "_name" and hasattr(args, name):
                 part[name] = getattr(args, name)
-    cfg.interactive.buffer_size = getattr(args, "buffer_size", 0)
+    with open_dict(cfg):
+        cfg.task = vars(args)  # the task takes its options from these
     return cfg
 
 
 def main():
     command, *base, every = sys.argv[1:]
-    BASE.extend(base)
     module = importlib.import_module(f"fairseq_cli.{command}")
     parser = options.get_interactive_generation_parser if command == "interactive" else options.get_generation_parser
     torch.set_num_threads(1)
     ends = Counter()
     for words in pairs()[:: int(every)]:
-        end, message = attempt(module, parser, [*base, *words])
+        end, message = attempt(module, parser, tuple(base), words)
         ends[end] += 1
         if end != "works":
             print(f"{end}: {' '.join(words)}: {message}", flush=True)
     print(dict(ends))
     sys.exit(ends["failed"] > 0)
 
-
-BASE: list[str] = []
 
 if __name__ == "__main__":
     main()

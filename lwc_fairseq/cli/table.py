@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from lwc_fairseq_compat import UserError
+from lwc_fairseq_compat.search_options import check_flags_of_generation
 
 from ..analysis.gold import read_alignments
 from ..analysis.score import bleu
@@ -107,6 +108,7 @@ def make_table(args: argparse.Namespace) -> int:
     if not args.collect:
         check_data(args.data)
     check_flags(jobs)
+    check_generation(jobs)
     references = [read_lines(path) for path in args.references]
     gold = read_alignments(args.gold, args.gold_first) if args.gold else None
     make_folder(args.out)
@@ -118,6 +120,16 @@ def make_table(args: argparse.Namespace) -> int:
     print(written[0].read_text(encoding="utf-8"))
     print("wrote " + ", ".join(map(str, written)), file=sys.stderr)
     return 1 if failures else 0
+
+
+def check_generation(jobs: list[Job]) -> None:
+    """Raises UserError if fairseq-generate will refuse the flags of a row, before anything is trained."""
+    for row, job in {job.row.name: job for job in jobs if job.generate}.items():
+        if job.generate[0] == "fairseq-generate":
+            try:
+                check_flags_of_generation(job.generate[1:])
+            except UserError as error:
+                raise UserError(f"{row}: {error}") from error
 
 
 def check_flags(jobs: list[Job]) -> None:

@@ -12,6 +12,7 @@ import torch
 from tqdm import tqdm
 
 from lwc_fairseq_compat import UserError
+from lwc_fairseq_compat.search_options import check_search
 
 from ..analysis.panels import unknown
 from ..analysis.subwords import SUBWORDS_HINT
@@ -56,6 +57,7 @@ def add_translate(commands) -> None:
 
 
 def translate_command(args: argparse.Namespace) -> int:
+    check_search({"beam": args.beam, "lenpen": args.lenpen})
     for path in args.checkpoints:
         if is_text(Path(path)):
             raise UserError(f"{path} is text, not a checkpoint: give text on standard input, as in `< {path}`")

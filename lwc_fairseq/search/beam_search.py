@@ -18,6 +18,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
 from lwc_fairseq_compat import UserError
+from lwc_fairseq_compat.generation import NO_TRANSLATION, possible_min_len
 
 GROUP = 64
 """Number of types in a group. The search for the largest logits first computes the maximum of each group."""
@@ -110,7 +111,7 @@ class QuickSearch:
         self.sentences, width = src_tokens.shape
         self.device = src_tokens.device
         self.max_len = min(int(generator.max_len_a * width + generator.max_len_b), generator.max_len - 1)
-        assert generator.min_len <= self.max_len, "min_len cannot be larger than max_len, please adjust these!"
+        self.min_len = possible_min_len(generator, net_input)
         self.encoder_outs = self.model.forward_encoder(net_input)
         self.states: list[dict] = [{}]
         self.ended: list[list[dict]] = [[] for _ in range(self.sentences)]
@@ -137,7 +138,7 @@ class QuickSearch:
                 kept = list(range(len(going.sentences)))
             going = self._go_on(going, kept, is_end, scores, types, parents)
         if not all(self.ended):
-            raise UserError("the model's scores are not numbers (NaN): take an earlier checkpoint")
+            raise UserError(NO_TRANSLATION)
         return self.ended
 
     def _candidates(self, step: int, going: Open) -> tuple[Tensor, Tensor, Tensor]:
@@ -168,7 +169,7 @@ class QuickSearch:
         logits[:, options.pad] = -torch.inf
         if options.unk_penalty:
             logits[:, options.unk] -= options.unk_penalty
-        if step < options.min_len:
+        if step < self.min_len:
             logits[:, options.eos] = -torch.inf
         best, types = largest(logits, 2 * self.beam)
         return best - normalizer, types

@@ -42,7 +42,7 @@ def build_ranked_generator(
     ranking = choose_ranking(alpha, task.cfg.gnmt_length_penalty, unnormalized)
     kind = SequenceGenerator if task.cfg.stock_search else QuickSequenceGenerator
     extra = dict(extra or {})
-    if alignment := needed_alignment(options, models):
+    if alignment := needed_alignment(options):
         kind, extra["print_alignment"] = SequenceGeneratorWithAlignment, alignment
     generator = build(models, options, kind, extra, *more)
     if isinstance(generator, SequenceScorer):
@@ -71,19 +71,12 @@ def check_options(task: FairseqTask, options) -> None:
         )
 
 
-def needed_alignment(options, models: list[BaseFairseqModel]) -> str | None:
+def needed_alignment(options) -> str | None:
     """Return the kind of alignment that hypotheses need: "hard", "soft" or None.
 
     --replace-unk needs hard alignments, because it replaces each unknown word according to its aligned source word.
-    Without --print-alignment, fairseq has turned off the models' attention output; with --replace-unk, this function
-    turns it on again.
     """
-    alignment = option(options, "print_alignment")
-    if alignment or option(options, "replace_unk") is None:
-        return alignment
-    for model in models:
-        model.decoder.need_attn = True
-    return "hard"
+    return option(options, "print_alignment") or ("hard" if option(options, "replace_unk") is not None else None)
 
 
 @contextmanager
