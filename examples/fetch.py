@@ -52,7 +52,17 @@ class Source:
 
 
 def read_sources(path: Path) -> dict[str, Source]:
-    entries = yaml.safe_load(path.read_text(encoding="utf-8"))
+    """Reads the entries. All values but `bytes` are text, as they stand.
+
+    Raises FetchError.
+    """
+    entries = yaml.load(path.read_text(encoding="utf-8"), yaml.BaseLoader)
+    for name, entry in entries.items():
+        if unknown := entry.keys() - {"url", "bytes", "sha256", "md5"}:
+            raise FetchError(f"{path}: {name}: {min(unknown)}: no such key; the keys are url, bytes, sha256 and md5")
+        if "url" not in entry or not entry.get("bytes", "0").isdecimal():
+            raise FetchError(f"{path}: {name}: give a url, and bytes as a number")
+        entry |= {"bytes": int(entry["bytes"])} if "bytes" in entry else {}
     names = {name: Path(urllib.parse.urlsplit(entry["url"]).path).name for name, entry in entries.items()}
     counts = Counter(names.values())
     return {
@@ -194,7 +204,10 @@ def main() -> None:
     )
     parser.add_argument("--sources", type=Path, default=SOURCES, metavar="FILE", help="default: examples/sources.yaml")
     args = parser.parse_args()
-    sources = read_sources(args.sources)
+    try:
+        sources = read_sources(args.sources)
+    except FetchError as error:
+        sys.exit(f"fetch.py: error: {error}")
     if unknown := [name for name in args.names if name not in sources]:
         parser.error(f"{', '.join(unknown)}: not in {args.sources}, which has {', '.join(sources)}")
     args.to.mkdir(parents=True, exist_ok=True)

@@ -5,8 +5,10 @@ import os
 import sys
 from pathlib import Path
 
+import yaml
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from .errors import UserError, is_for_user
 from .hooks import mends
@@ -27,6 +29,7 @@ def print_user_errors_under_hydra(call_main):
             return call_main(cfg, main, **kwargs)
         try:
             check_data(cfg)
+            check_languages(cfg)
             check_configuration(cfg)
             return call_main(cfg, main, **kwargs)
         except Exception as error:
@@ -62,11 +65,36 @@ def check_data(cfg):
         raise UserError(f"task.data={data}: no such folder in {os.getcwd()}, where hydra runs this: give the full path")
 
 
-@mends("fairseq.dataclass.initialize", "hydra_init")
-def name_missing_configuration(hydra_init):
-    """Say that there is no configuration of the name in ``--config-name``, and which there are.
+def check_languages(cfg):
+    """Raises UserError if YAML has read a language as a truth value, as it does with ``no``."""
+    for key in ("source_lang", "target_lang"):
+        if str(OmegaConf.select(cfg, f"task.{key}")) in ("True", "False"):
+            raise UserError(f"task.{key} is a truth value for YAML: write the language in quotation marks, as 'no'")
 
-    Why: fairseq registers its defaults under this name, so that hydra starts with them. Needed: always.
+
+@mends("fairseq.dataclass.initialize", "add_defaults")
+def name_wrong_setting(add_defaults):
+    """Say in one line which setting of a configuration is unknown, or has a value of the wrong type.
+
+    Why: hydra prints a traceback. Needed: always.
+    """
+
+    @functools.wraps(add_defaults)
+    def add_defaults_or_say_why(cfg):
+        try:
+            add_defaults(cfg)
+        except OmegaConfBaseException as error:
+            sys.exit(f"fairseq-hydra-train: error: {error.full_key}: {str(error).splitlines()[0]}")
+
+    return add_defaults_or_say_why
+
+
+@mends("fairseq.dataclass.initialize", "hydra_init")
+def name_wrong_configuration(hydra_init):
+    """Say that there is no configuration of the name in ``--config-name``, and which there are, or that it is not YAML.
+
+    Why: fairseq registers its defaults under this name, so that hydra starts with them, and hydra prints a traceback
+    where a key occurs twice. Needed: always.
     """
 
     @functools.wraps(hydra_init)
@@ -81,6 +109,15 @@ def name_missing_configuration(hydra_init):
                     f"fairseq-hydra-train: error: --config-name {given.config_name}: no such configuration in "
                     f"--config-dir {given.config_dir}; it has {', '.join(found) or 'none'}"
                 )
+            check_yaml(Path(given.config_dir, given.config_name.removesuffix(".yaml") + ".yaml"))
         hydra_init(*name)
 
     return init_with_known_configuration
+
+
+def check_yaml(path):
+    """End the command in one line if a configuration is not YAML, or has a key twice."""
+    try:
+        OmegaConf.load(path)
+    except yaml.MarkedYAMLError as error:
+        sys.exit(f"fairseq-hydra-train: error: {path}, line {error.problem_mark.line + 1}: {error.problem}")

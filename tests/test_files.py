@@ -1,6 +1,12 @@
+import os
+import socket
+import subprocess
+from pathlib import Path
+
 import pytest
 
-from lwc_fairseq.files import read_lines
+from lwc_fairseq.files import read_lines, write_whole
+from lwc_fairseq_compat.files import whole_file
 
 
 def test_lines_are_what_fairseq_counts(tmp_path):
@@ -14,3 +20,32 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
     for name, message in (("empty", "the file is empty"), ("latin", "line 2: not UTF-8"), ("none", "No such file")):
         with pytest.raises(ValueError, match=f"{name}.*{message}"):
             read_lines(tmp_path / name)
+
+
+def test_two_writers_of_one_file_do_not_meet(tmp_path):
+    path = tmp_path / "table.md"
+    with whole_file(path) as first:
+        Path(first).write_text("the first, half")
+        child = os.fork()
+        if child == 0:
+            write_whole(path, "the other")
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0 and path.read_text() == "the other"
+        Path(first).write_text("the first")
+    assert path.read_text() == "the first" and os.listdir(tmp_path) == ["table.md"]
+
+
+@pytest.mark.parametrize("kind", [Path.touch, Path.mkdir])
+def test_nothing_unfinished_is_left(tmp_path, kind):
+    """Neither by an interruption, nor by a process that was killed. What another process writes now stays."""
+    with pytest.raises(KeyboardInterrupt), whole_file(tmp_path / "made") as making:
+        kind(Path(making))
+        raise KeyboardInterrupt
+    assert not os.listdir(tmp_path)
+    ended = subprocess.Popen("true")
+    ended.wait()
+    left, used = (tmp_path / f"made.{socket.gethostname()}.{number}.1.making" for number in (ended.pid, os.getppid()))
+    kind(left), kind(used)
+    with whole_file(tmp_path / "made") as making:
+        kind(Path(making))
+    assert sorted(os.listdir(tmp_path)) == ["made", used.name]

@@ -89,7 +89,7 @@ def make_record(
 
 def contents(settings: Settings, references: Sequence[Path], gold: Path | None) -> dict[str, str]:
     """Return what identifies the contents of the data and files that the results depend on."""
-    found = {str(path.absolute()): file_content(path) for path in references}
+    found = {str(path.absolute()): file_content(path) for path in references if path.is_file()}
     if gold is not None:
         found["gold"] = file_content(gold)
     data = data_content(settings.data, [re.escape(settings.subset)])

@@ -8,6 +8,7 @@ import pytest
 
 from conftest import LONG, run
 from lwc_fairseq.analysis.compare import Sentences, compare, length_groups
+from lwc_fairseq.analysis.comparison_page import make_groups_figure
 from lwc_fairseq.analysis.parts_of_speech import part_of_speech_bleu
 from sentences import REFERENCES, generated, worse
 
@@ -134,6 +135,23 @@ def test_the_largest_differences_come_first():
     assert found.differences[0]["source"] == "zwei" and found.differences[0]["chrf"]["one"] == 100
 
 
+def test_names_that_look_like_others(files):
+    """A system may be called as the reference is in messages; no name begins a tag, or is missing in the legend."""
+    names = ("the reference", "reference 1", "_ours", "<b>|")
+    systems = [f"{name}={files / file}" for name, file in zip(names, "abab", strict=True)]
+    (files / "tags").write_text("".join("NN " * len(line.split()) + "\n" for line in REFERENCES))
+    (files / "tags of b").write_text("".join("NN " * len(line.split()) + "\n" for line in worse("x here")))
+    flags = ("--ref", files / "ref", "--src", files / "src", "--out", files / "out")
+    tags = ("--tags", "NN", "--ref-tags", files / "tags", "--system-tags", f"the reference={files / 'tags of b'}")
+    systems[0] = f"the reference={files / 'b'}"
+    page = run("lwc-fairseq", "compare", *systems, *flags, *tags).stdout
+    assert "| \\<b>\\| |" in page and "- \\<b>|" in page
+    content = json.loads((files / "out" / "compare.json").read_text())
+    assert set(content["groups"][0]["length"]) == set(names) and content["parts"]["NN"]["the reference"][0] < 100
+    for axes in make_groups_figure(content["groups"]).axes:
+        assert [text.get_text() for text in axes.get_legend().texts][:4] == list(names)
+
+
 def test_wrong_input_is_named(files):
     (files / "short").write_text("one line\n")
     (files / "empty").write_text("")
@@ -141,7 +159,14 @@ def test_wrong_input_is_named(files):
         ((f"a={files / 'a'}", f"b={files / 'short'}"), "b has 1 lines, reference 1 has 18"),
         ((f"a={files / 'empty'}",), "the file is empty"),
         ((files / "a",), "give a name and a file"),
-        ((f"a={files / 'a'}", f"a={files / 'b'}"), "two systems have the same name"),
+        ((f"a={files / 'a'}", f"a={files / 'b'}"), "two systems have the same name, a: give each"),
+        ((f"reference={files / 'a'}",), "a system is called reference, as the reference itself is called on pages"),
+        ((f"source={files / 'a'}",), "a system is called source, as the source itself is called on pages"),
+        ((f"a\tb={files / 'a'}",), r"a system is called 'a\tb': give a name without tabs and line breaks"),
+        (
+            (f"a={files / 'a'}", "--tags", "NN", "--ref-tags", "none", "--system-tags", "a=b", "--system-tags", "a=c"),
+            "--system-tags: two systems have the same name, a",
+        ),
         ((f"a={files / 'a'}", "--ref-tags", "none"), "--ref-tags has no effect without --tags: add --tags, or leave"),
         ((f"a={files / 'a'}", "--system-tags", "a=none"), "--system-tags has no effect without --tags"),
         ((f"a={files / 'a'}", "--comet-model", "none"), "--comet-model has no effect without --comet"),

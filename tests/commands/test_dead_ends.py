@@ -146,6 +146,22 @@ class TestHydra:
         given = ("--config-dir", ROOT / "examples" / "configs", "--config-name", name, *data)
         assert message in refused("fairseq-hydra-train", *given, cwd=tmp_path)
 
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            (("  rmsprop_eps", "  rmsprop_rho"), "wrong.yaml, line 20: found duplicate key rmsprop_rho"),
+            (("dropout: 0.3", "dropuot: 0.3"), "dropuot: Key 'dropuot' not in 'ABDConfig'"),
+            (("dropout: 0.3", "dropout: much"), "dropout: Value 'much' of type 'str' could not be converted to Float"),
+            (("reverse_target:", "target_lang: no\n  reverse_target:"), "task.target_lang is a truth value for YAML"),
+        ],
+    )
+    def test_a_wrong_configuration(self, tmp_path, tiny_data, change, message):
+        text = (ROOT / "examples" / "configs" / "abd.yaml").read_text()
+        assert change[0] in text
+        (tmp_path / "wrong.yaml").write_text(text.replace(*change))
+        given = ("--config-dir", tmp_path, "--config-name", "wrong", f"task.data={tiny_data}")
+        assert message in refused("fairseq-hydra-train", *given, cwd=tmp_path)
+
 
 class TestNumpy2:
     """Options for which fairseq uses names that numpy has removed."""

@@ -199,6 +199,83 @@ def test_paths_may_be_relative_in_one_command_and_absolute_in_another(command, f
     assert "failed" not in collected.stdout and rows(finished) == before
 
 
+@pytest.fixture(scope="module")
+def place(tiny_data, tiny_checkpoint, tmp_path_factory):
+    """A folder with a table of one row, whose model is given, and its results. All paths are relative."""
+    folder = tmp_path_factory.mktemp("place") / "place"
+    shutil.copytree(tiny_data, folder / "data")
+    shutil.copy(tiny_checkpoint, folder / "model.pt")
+    (folder / "mine").mkdir()
+    (folder / "mine" / "__init__.py").touch()
+    (folder / "table.yaml").write_text("title: Given\nrows: [{name: given, path: model.pt}]")
+    run("lwc-fairseq", "table", "table.yaml", "--data", "data", "--out", "out", "--user-dir", "mine", cwd=folder)
+    return folder
+
+
+def change(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"\n")
+
+
+@pytest.mark.parametrize(
+    ("changed", "difference"),
+    [
+        ("data/train.de-en.de.bin", None),  # this row does not read it
+        ("data/test.de-en.de.bin", "ran with {then}/data, which had other contents than {here}/data has now: remove"),
+        ("data/dict.en.txt", "{here}/data has now: remove out/given/seed1/generated.txt, or give another --out"),
+        ("model.pt", "{then}/model.pt, which had other contents than {here}/model.pt has now"),
+        ("mine/__init__.py", "{then}/mine, which had other contents than {here}/mine has now"),
+    ],
+)
+def test_results_are_of_the_same_data_and_models(place, tmp_path, changed, difference):
+    """Here, everything was copied to another folder as a whole; relative words are the same."""
+    here = shutil.copytree(place, tmp_path / "here")
+    (here / "data" / "test1.de-en.de.bin").touch()
+    change(here / changed)
+    given = ("lwc-fairseq", "table", "table.yaml", "--data", "data", "--out", "out", "--user-dir", "mine", "--collect")
+    if difference is None:
+        run(*given, cwd=here)
+        assert rows(here / "out") == rows(place / "out")
+    else:
+        assert difference.format(then=place, here=here) in refused(*given, cwd=here)
+
+
+def test_results_are_found_from_other_folders(place, tmp_path):
+    """With other words for the same paths, or with data that were moved."""
+    here = shutil.copytree(place, tmp_path / "here")
+    (here / "sub").mkdir()
+    words = ("table", "../table.yaml", "--out", "../out", "--collect", "--user-dir", here / "mine")
+    (here / "data").rename(here / "sub" / "moved")
+    run("lwc-fairseq", *words, "--data", "../sub/moved", cwd=here / "sub")
+    other = shutil.copytree(here / "sub" / "moved", here / "sub" / "data")
+    change(other / "test.de-en.de.bin")
+    assert "which had other contents" in refused("lwc-fairseq", *words, "--data", "data", cwd=here / "sub")
+
+
+def test_results_of_earlier_versions_are_compared_by_their_flags(place, tmp_path):
+    here = shutil.copytree(place, tmp_path / "here")
+    file = here / "out" / "given" / "seed1" / "generate.command"
+    file.write_text(file.read_text().splitlines()[0])
+    given = ("lwc-fairseq", "table", "table.yaml", "--out", "out", "--user-dir", "mine", "--collect", "--data")
+    run(*given, here / "data", cwd=here)
+    assert "has other flags than this command" in refused(*given, "mine", cwd=here)
+
+
+def test_a_model_is_not_trained_on_with_other_data(command, finished, tiny_data, tmp_path):
+    data = shutil.copytree(tiny_data, tmp_path / "data")
+    given = [data if word == tiny_data else word for word in command]
+    change(data / "train.de-en.en.bin")
+    message = refused(*given, finished)
+    assert f"train.command ran with {tiny_data}, which had other contents than {data} has now: remove" in message
+
+
+def test_a_report_is_of_the_data_of_the_table(place, tmp_path):
+    here = shutil.copytree(place, tmp_path / "here")
+    change(here / "data" / "test.de-en.de.bin")
+    said = refused("lwc-fairseq", "report", "out", "--data", "data", cwd=here)
+    assert said.startswith("lwc-fairseq: error: data: other contents than when the table was made: give the same")
+    run("lwc-fairseq", "report", "out", cwd=here)  # of the data that the table recorded, wherever that is called
+
+
 def test_the_package_may_be_moved_between_two_runs(command, finished, tmp_path):
     out = shutil.copytree(finished, tmp_path / "out")
     for file in out.glob("*/*/*.command"):

@@ -11,7 +11,7 @@ import yaml
 
 from conftest import FRONT_DOOR, ROOT, TASK, TINY_LWC, TINY_TRAINING, hypotheses, run
 from lwc_fairseq import load
-from lwc_fairseq.preparation import Words, read_preparation
+from lwc_fairseq.preparation import Preparation, Words, read_preparation, write_preparation
 
 RAW = ["Ba de.", "", "fi", "GA ge gi go, ba"]
 """Raw lines; the model knows lower-cased words, and no punctuation."""
@@ -145,6 +145,53 @@ def test_a_bad_description_is_named(keys, message, tmp_path):
     describe(tmp_path, **keys)
     with pytest.raises(ValueError, match=message):
         read_preparation(tmp_path)
+
+
+@pytest.mark.parametrize("source", ["no", "'no'", "1.10"])
+def test_a_language_is_read_as_it_is_written(tmp_path, source):
+    (tmp_path / "text.yaml").write_text(f"source: {source}\ntarget: on\n")
+    preparation = read_preparation(tmp_path)
+    assert (preparation.source, preparation.target, preparation.tokenize) == (source.strip("'"), "on", False)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('tokenize: "false"', 'tokenize: "false": give true or false, without quotation marks'),
+        ("normalize: off", "normalize: off: give true or false"),
+        ("tokenize_target: 1", "tokenize_target: 1: give true or false"),
+        ("codes: [a]", "codes: not one value: give a text"),
+        ("case: lower\ncase: keep", ", line 4: not YAML: case: this key occurs twice"),
+        ("source: {de: en}", ", line 3: not YAML: source: this key occurs twice"),
+        ("- a list", "not YAML: "),
+    ],
+)
+def test_settings_of_the_wrong_type(tmp_path, text, message):
+    (tmp_path / "text.yaml").write_text(f"source: de\ntarget: en\n{text}\n")
+    with pytest.raises(ValueError) as refused:
+        read_preparation(tmp_path)
+    said = str(refused.value)
+    assert said.startswith(f"{tmp_path}/text.yaml") and message in said and "\n" not in said
+
+
+def test_a_setting_of_the_wrong_type_is_refused_before_anything_is_translated(seeds, tiny_data, tmp_path):
+    data = shutil.copytree(tiny_data, tmp_path / "data")
+    (data / "text.yaml").write_text("source: de\ntarget: en\ntokenize: yes\n")
+    failed = translate(seeds[0], "--data", data, check=False)
+    assert failed.stderr == f"lwc-fairseq: error: {data}/text.yaml: tokenize: yes: give true or false\n"
+
+
+def test_what_is_written_is_what_is_read(tmp_path):
+    """`no` is a language in every reader of YAML, and what is wrong is not written."""
+    (tmp_path / "codes").touch()
+    settings = {"source": "no", "target": "en", "tokenize": "true", "bpe": "subword_nmt", "codes": "codes"}
+    write_preparation(tmp_path, settings)
+    assert yaml.safe_load((tmp_path / "text.yaml").read_text()) == {**settings, "tokenize": True}
+    assert read_preparation(tmp_path) == Preparation(**{**settings, "tokenize": True, "codes": str(tmp_path / "codes")})
+    before = (tmp_path / "text.yaml").read_text()
+    with pytest.raises(ValueError, match="tokenize: yes: give true or false"):
+        write_preparation(tmp_path, {**settings, "tokenize": "yes"})
+    assert (tmp_path / "text.yaml").read_text() == before
 
 
 def test_missing_files_are_named(seeds, tmp_path):

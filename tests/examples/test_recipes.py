@@ -102,6 +102,30 @@ def lines(path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()
 
 
+def test_two_scripts_make_the_same(tmp_path):
+    """Each writes to a folder of its own. What a killed script has left is removed, and so is what a script leaves."""
+    script = f"""
+        source {EXAMPLES}/recipe.sh
+        make() {{
+          mkdir "$making" && touch "$making/$1"
+          while [ "$1" = slow ] && [ ! -e made ]; do sleep 0.05; done
+          [ "$1" != half ]
+        }}
+        cd {tmp_path}
+        step making $0 make $1
+    """
+    kill_at(tmp_path, "*/slow", "bash", "-c", script, "made", "slow")
+    (left,) = tmp_path.iterdir()
+    slow = subprocess.Popen(["bash", "-c", script, "made", "slow"])
+    while not (making := set(tmp_path.glob("*/slow")) - {left / "slow"}):
+        assert slow.poll() is None
+    run("bash", "-c", script, "made", "fast")
+    assert slow.wait() == 0 and making and not left.exists()
+    assert os.listdir(tmp_path) == ["made"] and os.listdir(tmp_path / "made") == ["fast"]
+    failed = run("bash", "-c", script, "other", "half", check=False)
+    assert failed.returncode and "stopped while making" in failed.stderr and os.listdir(tmp_path) == ["made"]
+
+
 class TestIWSLT14:
     FOLDER = EXAMPLES / "iwslt14"
 

@@ -5,10 +5,10 @@ import math
 import pytest
 
 from lwc_fairseq.experiments.learning_curves import limits, make_learning_curves
-from lwc_fairseq.experiments.training_log import Losses, read_losses
+from lwc_fairseq.experiments.training_log import Losses, read_losses, read_sizes
 
 
-def line(name: str, updates: int, loss: float | str) -> str:
+def line(name: str, updates: int | str, loss: float | str) -> str:
     return f'date | INFO | {name} | {{"epoch": 1, "{name}_loss": "{loss}", "{name}_num_updates": "{updates}"}}\n'
 
 
@@ -32,6 +32,23 @@ def test_the_last_value_of_a_repeated_epoch_counts(tmp_path):
     assert losses.best() == {"valid_loss": 4.5, "train_loss": 4.75}
 
 
+@pytest.mark.parametrize("loss", ["-1.5", "1e-05", "1.2e+20", "nan", "inf", "-inf"])
+def test_all_numbers_are_read(tmp_path, loss):
+    """What is not a number is never the best; fairseq writes updates from a million on with an exponent."""
+    log, value = tmp_path / "train.log", float(loss)
+    second = line("valid", "1.5e+06", 2) + line("train", "1.5e+06", 3)
+    log.write_text(line("valid", 10, loss)[:-20] + line("valid", 10, loss) + line("train", 10, loss) + second)
+    losses = read_losses(log)
+    assert losses.valid == pytest.approx({10: value, 1500000: 2.0}, nan_ok=True)
+    lowest = {"valid_loss": value, "train_loss": value} if value < 2 else {"valid_loss": 2.0, "train_loss": 3.0}
+    assert losses.best() == lowest and read_sizes(log)[1] == 1500000
+    make_learning_curves({"ours": losses, "_theirs": Losses(valid={10: value})}).savefig(tmp_path / "curves.png")
+
+
+def test_a_training_without_any_number_has_no_best_loss():
+    assert Losses(valid={10: math.nan}).best() == {}
+
+
 def test_losses_that_are_missing(tmp_path):
     assert read_losses(tmp_path / "missing.log") == Losses() and Losses().best() == {}
     assert Losses(train={20: 3.0}, valid={10: 4.0}).best() == {"valid_loss": 4.0}
@@ -39,7 +56,7 @@ def test_losses_that_are_missing(tmp_path):
 
 def test_the_plot_has_a_solid_and_a_dashed_line_for_each_row():
     losses = {
-        f"row {i}": Losses(train={10: 9.0, 20: 5.0 + i, 30: 4.0}, valid={10: 9.0, 20: 6.0, 30: 5.0}) for i in range(12)
+        f"_row {i}": Losses(train={10: 9.0, 20: 5.0 + i, 30: 4.0}, valid={10: 9.0, 20: 6.0, 30: 5.0}) for i in range(12)
     }
     (axes,) = make_learning_curves(losses).axes
     drawn = {(line.get_linestyle(), line.get_color(), *line.get_ydata()) for line in axes.lines}

@@ -2,7 +2,20 @@
 
 from types import SimpleNamespace
 
-from lwc_fairseq.experiments.progress import Bars
+import pytest
+
+from lwc_fairseq.experiments.progress import TRAINING_SHARE, Bars, Progress
+
+
+@pytest.mark.parametrize(
+    ("line", "share"),
+    [('"num_updates": "1.5e+06"', 0.75), ('"num_updates": "500000"', 0.25), ('"update": 1e-05, "loss": "nan"', 1e-06)],
+)
+def test_numbers_with_exponents(line, share):
+    seen = []
+    command = ["fairseq-train", "data", "--max-update", "2000000", "--max-epoch=10"]
+    Progress(command, SimpleNamespace(begin_at=seen.append)).see(f"x | INFO | train_inner | {{{line}}}")
+    assert seen == [pytest.approx(TRAINING_SHARE * share)]
 
 
 def test_a_log_gets_whole_lines(capsys):

@@ -158,6 +158,25 @@ def test_a_set_and_references_other_than_those_of_the_data(finished, tiny_data, 
     assert "attention of ours" in page and "<dd dir=auto>another reference</dd>" in page
 
 
+def test_references_and_alignments_that_have_changed(finished):
+    """The scores of the table are of the earlier ones."""
+    changed = finished / "changed"
+    changed.write_text("0-0\n" * len(read_table(finished).sentences.source))
+    record = json.loads((finished / "table.json").read_text())
+    for more, flags in (({"references": [str(changed)]}, ()), ({}, ("--gold", changed))):
+        contents = {"gold": "another", str(changed): "another"}
+        (finished / "table.json").write_text(json.dumps({**record, **more, "contents": contents}))
+        said = refused("lwc-fairseq", "report", finished, *flags)
+        assert said.startswith(f"lwc-fairseq: error: {changed}: other contents than when the table was made")
+
+
+def test_a_row_of_an_earlier_version_that_is_called_reference(finished):
+    table = (finished / "table.json").read_text()
+    (finished / "table.json").write_text(table.replace('"label": "base"', '"label": "reference"'))
+    with pytest.raises(ValueError, match="a system is called reference, as the reference itself is called on pages"):
+        write_report(finished, finished / "report.html")
+
+
 def test_a_model_whose_attention_cannot_be_read(finished, tiny_data, tiny_checkpoint):
     """fairseq's LSTM: the report says so, and has the alignments and attention of the other models."""
     sizes = [f"--{side}-{size}=8" for side in ("encoder", "decoder") for size in ("embed-dim", "hidden-size")]

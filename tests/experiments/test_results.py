@@ -1,6 +1,7 @@
 """The table is made from the files that the runs wrote."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,11 @@ from lwc_fairseq.analysis.score import Score, score
 from lwc_fairseq.analysis.translations import Translations
 from lwc_fairseq.experiments.curve import plot_curve
 from lwc_fairseq.experiments.output import write_table
+from lwc_fairseq.experiments.record import read_record
 from lwc_fairseq.experiments.results import Result, collect
 from lwc_fairseq.experiments.settings import Settings
 from lwc_fairseq.experiments.table import Profile, Row, Table
+from lwc_fairseq.experiments.table_page import table_page
 from sentences import REFERENCES, generated, worse
 
 
@@ -69,6 +72,21 @@ def test_a_table_of_two_seeds(tmp_path):
     record = json.loads(written[1].read_text())
     assert [row["published"] for row in record["rows"]] == [None, None, 35.07, 30.0]
     assert record["references"] == ["/a/reference"]
+
+
+def test_a_loss_that_is_no_number_leaves_valid_json(tmp_path):
+    table = Table(title="A table", rows=[Row(name="ours", arch="rnnsearch")])
+    runs = [{"seed": 1, "bleu": 20.0, "valid_loss": -1.5e-05, "train_loss": math.nan}]
+    runs += [{"seed": 2, "bleu": 20.0, "valid_loss": -2.5e-05, "train_loss": math.inf}]
+    results = [Result("ours", "Ours", runs, value=20.0)]
+    write_table(Settings(table, Profile(), "data", tmp_path), results, seeds=2)
+
+    def refuse(constant):
+        raise AssertionError(f"{constant} is not JSON")
+
+    json.loads((tmp_path / "table.json").read_text(), parse_constant=refuse)
+    page = table_page(read_record(tmp_path / "table.json"))
+    assert "| -2.00e-05 | nan |" in page and page == (tmp_path / "table.md").read_text()
 
 
 def test_a_row_with_its_own_baseline(tmp_path):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from lwc_fairseq.experiments import runner
 from lwc_fairseq.experiments.identity import difference
 from lwc_fairseq.experiments.job import Job
 from lwc_fairseq.experiments.layout import TableFolder
@@ -164,6 +165,23 @@ def test_a_folder_that_another_process_works_in_is_left_alone(tmp_path):
         print("process 12345", file=lock, flush=True)
         assert "process 12345 is at work" in Runner([None]).run([job])[job.folder]
     assert Runner([None]).run([job]) == {}
+
+
+def test_what_another_table_did_before_the_lock_is_seen(tmp_path, monkeypatch):
+    """Between its first look and the lock, another table trains in the folder, with other flags and with the same."""
+    lock = runner.locked
+    for name, train, expected in (("a", "echo other", "has other flags than this command"), ("b", "true", None)):
+        other, job = make_job(tmp_path, name, train), make_job(tmp_path, name, "true")
+
+        def wait_for_the_other(folder, other=other):
+            monkeypatch.setattr(runner, "locked", lock)
+            assert Runner([None]).run([other]) == {}
+            return lock(folder)
+
+        monkeypatch.setattr(runner, "locked", wait_for_the_other)
+        failures = Runner([None]).run([job])
+        assert (expected in failures[job.folder]) if expected else (failures == {})
+        assert ran(job) == ["train", "generate"]
 
 
 def test_jobs_run_side_by_side_each_on_its_device(tmp_path):

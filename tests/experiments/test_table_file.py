@@ -4,6 +4,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+import yaml
 from fairseq import options
 
 from conftest import ROOT
@@ -11,7 +12,9 @@ from lwc_fairseq.cli import parser
 from lwc_fairseq.experiments.settings import Settings
 from lwc_fairseq.experiments.table import Profile
 from lwc_fairseq.experiments.table_file import load_profile, load_table
+from lwc_fairseq.typed_yaml import read_yaml
 
+CONFIGS = sorted((ROOT / "examples" / "configs").glob("*.yaml"))
 TABLES = sorted((ROOT / "examples" / "tables").glob("*.yaml"))
 PROFILES = sorted((ROOT / "examples" / "tables" / "profiles").glob("*.yaml"))
 TABLE = """
@@ -65,6 +68,19 @@ def table(tmp_path):
         ),
         (("published: 30.0", "train: --lr 1"), "row theirs: it has flags, but no arch to train"),
         (("rows:", "score: {tokenise: zh}\nrows:"), "score: tokenise: no such key; the keys are tokenize, lowercase"),
+        (("rows:", "average: 2.5\nrows:"), "average: 2.5: give a whole number"),
+        (("rows:", 'average: "2"\nrows:'), 'average: "2": give a whole number, without quotation marks'),
+        (("rows:", "score: {lowercase: on}\nrows:"), "score: lowercase: on: give true or false"),
+        (("rows:", "score: zh\nrows:"), "score: zh: give keys and values"),
+        (("title: A table", "title: [A, table]"), "title: not one value: give a text"),
+        (("title: A table", "title:"), "title: nothing: give a text"),
+        (("published: 30.0", "published: .nan"), "row theirs: published: .nan: give a number"),
+        (("hidden: true", 'hidden: "false"'), 'row r2l: hidden: "false": give true or false, without quotation marks'),
+        (("title: A table", "title: A\ntitle: B"), ", line 3: not YAML: title: this key occurs twice"),
+        (("hidden: true", "hidden: true, hidden: false"), ", line 7: not YAML: hidden: this key occurs twice"),
+        (("published: 30.0", "published: 3, label: reference"), "row theirs: label reference, as the reference itself"),
+        (("published: 30.0", r'published: 3, label: "a\tb"'), r"row theirs: label 'a\tb': give a name without tabs"),
+        (("name: theirs", "name: table.md"), "row table.md: the table itself writes a file of this name"),
         (("rows:", "user_dir: nowhere/mine\nrows:"), "table.yaml: user_dir: nowhere/mine: there is no such folder"),
     ],
 )
@@ -74,6 +90,53 @@ def test_a_wrong_file_is_refused_by_name(table, change, message):
     with pytest.raises(ValueError) as refused:
         load_table(table)
     assert str(refused.value).startswith(str(table)) and message in str(refused.value)
+
+
+def test_texts_are_read_as_they_are_written(table):
+    """By YAML's own rules these would be a truth value, a number, a number in another base, and a date."""
+    more = (
+        "{name: no, label: NO, published: 1e1}, {name: on, label: 1.10, series: 0x10, source: 2020-01-01, published: 3}"
+    )
+    table.write_text(
+        f"title: 12:30\nrows: [{more}, &a {{name: a, arch: abd, label: ~}}, {{<<: *a, name: b, label: 'null'}}]"
+    )
+    read = load_table(table)
+    assert read.title == "12:30"
+    rows = [(row.name, row.label, row.series, row.source, row.published, row.arch) for row in read.rows]
+    assert rows == [
+        ("no", "NO", None, None, 10.0, None),
+        ("on", "1.10", "0x10", "2020-01-01", 3.0, None),
+        ("a", None, None, None, None, "abd"),
+        ("b", "null", None, None, None, "abd"),
+    ]
+
+
+def test_values_of_a_profile_have_their_types(tmp_path):
+    (tmp_path / "profile.yaml").write_text("archs: {lwc_*: no}\nscore: {tokenize: on}\naverage: 010")
+    profile = load_profile(tmp_path / "profile.yaml")
+    assert (profile.archs, profile.score.tokenize, profile.average) == ({"lwc_*": "no"}, "on", 10)
+    (tmp_path / "profile.yaml").write_text("archs: {lwc_*: [--layers, 6]}")
+    with pytest.raises(ValueError, match=r"profile.yaml: archs: lwc_\*: not one value: give a text"):
+        load_profile(tmp_path / "profile.yaml")
+
+
+@pytest.mark.parametrize("name", ["sources.yaml", *(f"configs/{path.name}" for path in CONFIGS)])
+def test_no_text_of_other_files_looks_like_something_else(name):
+    """These are read by other programs, by YAML's own rules; both readings agree, and no key occurs twice."""
+    path = ROOT / "examples" / name
+
+    def texts(value):
+        if isinstance(value, dict):
+            return {key: texts(part) for key, part in value.items()}
+        return [texts(part) for part in value] if isinstance(value, list) else value
+
+    written, read = read_yaml(path), yaml.safe_load(path.read_text())
+    for key, part in texts(written).items():
+        for name, value in part.items():
+            if isinstance(read[key][name], bool):
+                assert value in ("true", "false"), (key, name)
+            elif isinstance(value, str) and not isinstance(read[key][name], str):
+                assert float(value) == float(read[key][name]), (key, name)
 
 
 def test_a_missing_file_is_named(tmp_path):
