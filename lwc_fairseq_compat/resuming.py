@@ -118,6 +118,8 @@ def check_task_and_keep_user_errors(load_checkpoint):
         try:
             extra_state = load_checkpoint(self, filename, reset_optimizer, reset_lr_scheduler, *args, **kwargs)
         except AssertionError as error:
+            if "--reset-optimizer" not in str(error):
+                raise
             raise UserError(f"{filename}: {error}") from error
         except Exception as error:
             if isinstance(error.__context__, UserError):

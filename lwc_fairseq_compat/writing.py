@@ -38,21 +38,22 @@ def write_readable_checkpoint(save):
     Why: fairseq first writes to a name that ends in ``.tmp``, and leaves that file where it fails. What the criterion,
     the task and the model of a plugin put into a checkpoint may be refused when it is read. Needed: always.
     """
-
     from fairseq.utils import apply_to_sample
 
     @functools.wraps(save)
     def save_or_say_why(obj, filename, *args, **kwargs):
+        path = filename
         try:
             state = apply_to_sample(lambda tensor: tensor, obj)  # makes dictionaries of all kinds plain ones
             # The values of tensors are never refused, and may be large.
             refused = refused_when_read(apply_to_sample(lambda tensor: tensor.new_empty(0), state))
-            path = f"{filename}.unreadable" if refused else filename
+            if refused:
+                path = f"{filename}.unreadable"
             save(state, path, *args, **kwargs)
         except (OSError, RuntimeError) as error:
             with contextlib.suppress(OSError):
-                os.remove(f"{filename}.tmp")
-            raise unwritten_checkpoint(filename, error) from error
+                os.remove(f"{path}.tmp")
+            raise unwritten_checkpoint(path, error) from error
         except (pickle.PicklingError, AttributeError, TypeError) as error:  # what pickle raises for a lambda or a file
             raise UserError(
                 f"cannot write checkpoint {filename}: it would hold an object that cannot be saved ({error}). Keep it "

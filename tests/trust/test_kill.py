@@ -112,8 +112,7 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_end(tiny_data, tmp_path, un
         while_writing += any(name.endswith((".tmp", ".making")) for name in left)
         if "checkpoint_last.pt" in left:
             updates.append(torch.load(out / "checkpoint_last.pt")["optimizer_history"][-1]["num_updates"])
-        if not updates or updates[-1] < UPDATES:  # what had ended before would make one update more
-            run(*command)
+        run(*command)
         assert_same_end(out, expected)
         shutil.rmtree(out)
     record_property("kills", kills)
