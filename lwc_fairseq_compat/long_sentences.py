@@ -25,18 +25,12 @@ def truncate_text_and_name_invalid_size(filter_indices_by_size):
     def filter_indices_by_named_size(self, indices, dataset, max_positions=None, ignore_invalid_inputs=False):
         truncate_sources(dataset, max_positions)
         try:
-            left = filter_indices_by_size(self, indices, dataset, max_positions, ignore_invalid_inputs)
+            return filter_indices_by_size(self, indices, dataset, max_positions, ignore_invalid_inputs)
         except Exception as error:
             if "is invalid" not in str(error):
                 raise
             message = re.sub(r"np\.int\d+\((\d+)\)", r"\1", str(error))
             raise UserError(f"{message}. {advice(self, max_positions)}") from error
-        if len(indices) and not len(left):
-            raise UserError(
-                f"all {len(indices):,} sentences are longer than max_positions={max_positions}, so none is left. "
-                f"{advice(self, max_positions)}"
-            )
-        return left
 
     return filter_indices_by_named_size
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from .errors import UserError
 from .hooks import mends
+from .long_sentences import advice
 
 HOW_TO_PREPARE = "prepare both sides with fairseq-preprocess, without --only-source"
 
@@ -84,7 +85,7 @@ def check_split(get_batch_iterator):
                 raise
             raise UserError(f"{error} in {split}: raise --max-tokens, or --max-tokens-valid if it is given") from error
         if batches._frozen_batches == ():
-            raise UserError(why_empty(split, len(dataset), kwargs.get("max_positions")))
+            raise UserError(why_empty(self, split, len(dataset), kwargs.get("max_positions")))
         size = len(batches.frozen_batches)
         if not computes_losses and size <= batches.shard_id < batches.num_shards:
             raise UserError(
@@ -96,13 +97,13 @@ def check_split(get_batch_iterator):
     return get_batches_of_split
 
 
-def why_empty(split, size, limit):
+def why_empty(task, split, size, limit):
     """Return why there is no batch of a split."""
     if not size:
         return f"{split} has no sentences: prepare it again"
     return (
-        f"all {size} sentences of {split} are left out, because the maximum number of tokens is {limit}: raise "
-        "--max-source-positions and --max-target-positions, or in training --max-tokens"
+        f"all {size} sentences of {split} are left out, because the maximum number of tokens is {limit}. "
+        f"{advice(task, limit)}"
     )
 
 

@@ -160,7 +160,7 @@ class TestLongSentences:
         message = refused(*generate, "--max-source-positions", "4")
         assert message.endswith("raise --max-source-positions and --max-target-positions")
         message = refused(*generate, "--max-source-positions", "1", "--skip-invalid-size-inputs-valid-test")
-        assert "all 20 sentences are longer than max_positions=(1, 1024), so none is left" in message
+        assert "all 20 sentences of test are left out, because the maximum number of tokens is (1, 1024)" in message
 
     @LONG
     def test_of_a_validation_set(self, tiny_data, tiny_checkpoint, tmp_path):
