@@ -1,11 +1,19 @@
 """Models in Python: `lwc_fairseq.load`, and fairseq's own `from_pretrained`."""
 
+import copy
+import io
+import multiprocessing
+import pickle
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
 import pytest
 import torch
+from fairseq.sequence_generator import SequenceGeneratorWithAlignment
 
-from conftest import hypotheses, run
+from conftest import EACH_FAMILY, LONG, hypotheses, run
 from lwc_fairseq import load
 from lwc_fairseq.models.lwc_transformer import LWCTransformerModel
+from lwc_fairseq_compat import UserError
 
 SENTENCES = ["ba de", "fi", "ga ge gi go ba"]
 
@@ -86,3 +94,135 @@ def test_data_of_the_training_that_are_gone(tiny_checkpoint, tmp_path):
     torch.save(state, tmp_path / "moved.pt")
     with pytest.raises(ValueError, match="gone, which does not exist here: name the folder of its data"):
         load(tmp_path / "moved.pt")
+
+
+@pytest.fixture(scope="module")
+def model(tiny_checkpoint, tiny_data):
+    return load(tiny_checkpoint, tiny_data)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"beam": 0}, "beam 0: must be at least 1"),
+        ({"beam": "5"}, "beam '5': must be a whole number"),
+        ({"beam": 2.5}, "beam 2.5: must be a whole number"),
+        ({"beam": True}, "beam True: must be a whole number"),
+        ({"beem": 3}, "beem: there is no such option; there are beam,"),
+        ({"nbest": 3}, "nbest: there is no such option"),
+        ({"constraints": "ordered"}, "constraints: there is no such option"),
+        ({"lenpen": "1"}, "lenpen '1': must be a number"),
+        ({"sampling": True, "sampling_topk": 300}, "sampling_topk 300: the target vocabulary has only 48 types"),
+        ({"diverse_beam_groups": 2}, "beam 5 is not divisible by diverse_beam_groups 2"),
+        ({"max_len_b": 0}, "max_len_b 0 is less than min_len 1"),
+    ],
+)
+def test_options_of_a_search(model, options, message):
+    for method, sources in ((model.translate, SENTENCES), (model.generate, [torch.tensor([5, 2])])):
+        with pytest.raises(UserError, match=f"{method.__name__}: {message}"):
+            method(sources, **options)
+
+
+@pytest.mark.parametrize("sentences", [5, None, b"ba", ["ba", 5], [b"ba"]], ids=str)
+def test_sentences_that_are_no_strings(model, sentences):
+    with pytest.raises(UserError, match="translate: sentences: "):
+        model.translate(sentences)
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        5,
+        "ba",
+        [[5, 2]],
+        torch.tensor(5),
+        [torch.tensor([])],
+        torch.tensor([0.5]),
+        torch.tensor([48]),
+        torch.tensor([-1]),
+    ],
+    ids=str,
+)
+def test_tokens_that_are_none(model, tokens):
+    with pytest.raises(UserError, match="generate: tokenized_sentences: "):
+        model.generate(tokens)
+
+
+def test_other_arguments_of_generate(model):
+    sources = [torch.tensor([5, 2])]
+    with pytest.raises(UserError, match="generate: inference_step_args: constraints: give prefix_tokens or nothing"):
+        model.generate(sources, inference_step_args={"constraints": torch.zeros(1, 1)})
+    with pytest.raises(UserError, match="prefix_allowed_tokens_fn and sampling are different searches"):
+        model.generate(sources, sampling=True, prefix_allowed_tokens_fn=lambda *_: [2])
+    with pytest.raises(UserError, match="prefix_allowed_tokens_fn allows no translation of a sentence"):
+        model.generate(sources, prefix_allowed_tokens_fn=lambda *_: [7])
+    with pytest.raises(UserError, match="score: is for language models"):
+        model.score(SENTENCES)
+    assert model.translate([]) == [] and model.generate([]) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([],), "load: checkpoint: the list is empty"),
+        ((5,), "load: checkpoint 5: give the path of a file"),
+        (("missing.pt",), "checkpoint missing.pt: no such file or folder"),
+        ((None, {"detokenize": "no"}), "load: detokenize 'no': must be True or False"),
+        ((None, {"gnmt_length_penalty": "no"}), "load: gnmt_length_penalty 'no': must be True or False"),
+        ((None, {"batch_size": "8"}), "load: batch_size '8': must be a whole number or None"),
+        ((None, {"max_source_positions": "x"}), "load: max_source_positions: Value 'x' of type 'str'"),
+        ((None, {"reverse_target": True}), "load: reverse_target: the checkpoint says how it was trained"),
+        ((None, {"tokenizer": "mooses"}), "load: tokenizer mooses: choose "),
+        ((None, {"bpe_codes": "."}), "bpe_codes .: give a file"),
+        ((None, {"data": "pyproject.toml"}), "data pyproject.toml: give a folder"),
+    ],
+    ids=str,
+)
+def test_arguments_of_load(tiny_checkpoint, tiny_data, arguments, message):
+    checkpoint, settings = (*arguments, {})[:2]
+    with pytest.raises(UserError, match=message):
+        load(tiny_checkpoint if checkpoint is None else checkpoint, **{"data": tiny_data, **settings})
+
+
+def saved(model):
+    file = io.BytesIO()
+    torch.save(model, file)
+    file.seek(0)
+    return torch.load(file, weights_only=False)
+
+
+@EACH_FAMILY
+def test_copies_translate_as_the_original(checkpoints, tiny_data, family):
+    model = load(checkpoints[family], tiny_data)
+    expected = model.translate(SENTENCES)
+    for make_copy in (copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model)), saved):
+        assert make_copy(model).translate(SENTENCES) == expected
+
+
+def test_several_threads(model, printed):
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda _: model.translate(SENTENCES), range(8))) == [printed] * 8
+
+
+@LONG
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_worker_processes(model, printed, method):
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context(method)) as pool:
+        assert list(pool.map(model.translate, [SENTENCES] * 4)) == [printed] * 4
+
+
+@EACH_FAMILY
+def test_alignments_of_a_model_that_was_loaded_without_attention(checkpoints, tiny_data, family):
+    model = load(checkpoints[family], tiny_data)
+    ((best, *_),) = model.generate([model.encode("ba de ga")], print_alignment="hard")
+    assert best["attention"].shape == (4, len(best["tokens"])) and len(best["alignment"]) == len(best["tokens"]) - 1
+    ((soft, *_),) = model.generate([model.encode("ba de ga")], print_alignment="soft")
+    assert len(soft["alignment"]) == len(soft["tokens"]) and torch.equal(soft["tokens"], best["tokens"])
+    assert not model.generate(model.encode("ba"))[0]["attention"].numel()
+
+
+def test_fairseqs_own_search_for_alignments(model):
+    generator = SequenceGeneratorWithAlignment(list(model.models), model.tgt_dict, beam_size=2)
+    source = model.encode("ba de")[None]
+    sample = {"net_input": {"src_tokens": source, "src_lengths": torch.tensor([source.size(1)])}}
+    assert all(len(found["alignment"]) == len(found["tokens"]) - 1 for found in generator.generate(None, sample)[0])
