@@ -24,14 +24,13 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
 
 def test_two_writers_of_one_file_do_not_meet(tmp_path):
     path = tmp_path / "table.md"
-    with whole_file(path) as first:
-        Path(first).write_text("the first, half")
+    with whole_file(path) as first, open(first, "w") as file:
+        file.write("the first")
         child = os.fork()
         if child == 0:
             write_whole(path, "the other")
             os._exit(0)
         assert os.waitpid(child, 0)[1] == 0 and path.read_text() == "the other"
-        Path(first).write_text("the first")
     assert path.read_text() == "the first" and os.listdir(tmp_path) == ["table.md"]
 
 
