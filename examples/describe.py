@@ -21,7 +21,9 @@ def main() -> None:
     parser.add_argument("keys", nargs="+", metavar="KEY", help="KEY=VALUE to write, or KEY to print")
     args = parser.parse_args()
     pairs = [key.partition("=") for key in args.keys]
-    if all(equals for _, equals, _ in pairs):
+    if any(equals for _, equals, _ in pairs):
+        if unread := [key for key, equals, _ in pairs if not equals]:
+            raise UserError(f"{unread[0]}: give KEY=VALUE, as for the others")
         write_preparation(args.data, {key: value for key, _, value in pairs})
         return
     preparation = read_preparation(args.data)

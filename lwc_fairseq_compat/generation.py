@@ -3,7 +3,6 @@
 import functools
 import logging
 import math
-import os
 import sys
 import textwrap
 
@@ -126,9 +125,9 @@ def generate_one_shard(get_generation_parser):
 
 @mends("fairseq.data.iterators", "ShardedIterator.__init__")
 def name_missing_shard(init):
-    """Say which values of ``--shard-id`` are valid, and that a shard has nothing to translate.
+    """Say which values of ``--shard-id`` are valid.
 
-    Why: fairseq's message gives no value, and ``fairseq-generate`` divides by the time of no sentence. Needed: always.
+    Why: fairseq's message gives no value. Needed: always.
     """
 
     @functools.wraps(init)
@@ -137,8 +136,6 @@ def name_missing_shard(init):
             raise UserError(
                 f"--shard-id {shard_id}: with --num-shards {num_shards} it must be from 0 to {num_shards - 1}"
             )
-        if shard_id >= len(iterable) and os.path.basename(sys.argv[0]) == "fairseq-generate":
-            raise UserError(f"--shard-id {shard_id}: the set has only {len(iterable)} batches, so this shard is empty")
         init(self, iterable, num_shards, shard_id, **settings)
 
     return init_of_known_shard
@@ -301,10 +298,7 @@ def name_missing_alignment(generate):
     def generate_with_alignment(self, models, sample, **kwargs):
         found = generate(self, models, sample, **kwargs)
         if self.compute_alignment and any(hypothesis["alignment"] is None for (hypothesis, *_) in found):
-            raise UserError(
-                "--print-alignment: this model gives no alignments with --score-reference: leave one out (lwc-fairseq "
-                "align aligns references)"
-            )
+            raise UserError("--print-alignment: this model gives no alignments with --score-reference: leave one out")
         return found
 
     return generate_with_alignment

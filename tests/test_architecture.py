@@ -1,4 +1,4 @@
-"""The packages as a whole: what imports what, and how long files and functions are."""
+"""The packages as a whole: what imports what."""
 
 import ast
 import re
@@ -7,9 +7,6 @@ from importlib.util import resolve_name
 from pathlib import Path
 
 from conftest import ROOT
-
-FILE_LINES = 300
-FUNCTION_LINES = 40  # without its docstring
 
 ARROWS = {
     "cli": {"experiments"},
@@ -86,18 +83,3 @@ def test_the_compatibility_package_does_not_mention_the_plugin():
     """The source text is searched, which finds imports and names."""
     compat = [path for name, path in FILES.items() if name.startswith("lwc_fairseq_compat")]
     assert not [path.name for path in compat if re.search(r"lwc[-_ ]fairseq(?!_compat)", path.read_text())]
-
-
-def function_lines(node: ast.FunctionDef) -> int:
-    docstring = node.body[0].end_lineno - node.body[0].lineno + 1 if ast.get_docstring(node) else 0
-    return node.end_lineno - node.lineno + 1 - docstring
-
-
-def is_too_long(path: Path) -> bool:
-    text = path.read_text()
-    functions = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef))
-    return len(text.splitlines()) > FILE_LINES or any(function_lines(node) > FUNCTION_LINES for node in functions)
-
-
-def test_files_and_functions_are_short():
-    assert not [str(path.relative_to(ROOT)) for path in FILES.values() if is_too_long(path)]

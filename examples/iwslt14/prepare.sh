@@ -32,5 +32,5 @@ step "tokenising" "$out/tokens" tokenise "$out/text" "$language" en
 step "choosing pairs" "$out/clean" clean "$out/tokens" "$language" en --longest 175 --ratio 1.5
 step "choosing sets" "$out/sets" sets
 preparation=(tokenize=true)
-[ "$language" != de ] || preparation+=('case: lower')
+[ "$language" != de ] || preparation+=(case=lower)
 pairs_to_data "$out/sets" "$language" en joint "$merges"

@@ -136,6 +136,8 @@ def test_a_truncated_checkpoint_is_refused_and_kept(tiny_data, tiny_checkpoint, 
 def test_a_checkpoint_of_another_dictionary(tiny_text, tiny_checkpoint, tmp_path):
     data = binarize(tiny_text, tmp_path / "bin", "--joined-dictionary", "--nwordssrc", "20")
     message = refused("fairseq-generate", data, "--path", tiny_checkpoint, *CONCAT, "--cpu")
+    assert f"{tiny_checkpoint}: the words of {data / 'dict.'}" in message
+    message = refused("fairseq-generate", data, "--path", tiny_checkpoint, *CONCAT, "--cpu", "--skip-dictionary-check")
     assert "the checkpoint does not fit this LWCTransformerModel" in message and "size mismatch" in message
 
 

@@ -63,7 +63,7 @@ def test_words_are_the_same_with_a_mark(tiny_data, umlaut_data):
 
 
 def test_translation_in_other_locales(in_locale, umlauts, umlaut_data, tiny_checkpoint, tmp_path):
-    flags = (umlaut_data, *TASK, "--path", tiny_checkpoint, "--cpu", "--max-len-b", "5")
+    flags = (umlaut_data, *TASK, "--path", tiny_checkpoint, "--cpu", "--max-len-b", "5", "--skip-dictionary-check")
     text = (umlauts / "test.de").read_text(encoding="utf-8").removeprefix(MARK)
     printed = in_locale("fairseq-generate", *flags)
     sources = {int(line[2:].split("\t")[0]): line.split("\t")[1] for line in printed.splitlines() if line[:2] == "S-"}
@@ -78,7 +78,7 @@ def test_translation_in_other_locales(in_locale, umlauts, umlaut_data, tiny_chec
 @LONG
 def test_input_with_a_mark(umlaut_data, tiny_checkpoint, tmp_path):
     (tmp_path / "input").write_text(f"{MARK}äe\n", encoding="utf-8")
-    flags = (umlaut_data, *TASK, "--path", tiny_checkpoint, "--cpu", "--max-len-b", "5")
+    flags = (umlaut_data, *TASK, "--path", tiny_checkpoint, "--cpu", "--max-len-b", "5", "--skip-dictionary-check")
     for more, stdin in (((), f"{MARK}äe\n"), (("--input", tmp_path / "input"), None)):
         assert "S-0\täe\n" in run("fairseq-interactive", *flags, *more, stdin=stdin).stdout
 
