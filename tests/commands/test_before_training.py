@@ -113,6 +113,7 @@ def test_options_that_cannot_be_read(flags, message, capsys):
     assert message in capsys.readouterr().err
 
 
+@LONG
 def test_options_that_work_stay_accepted(tiny_data, tmp_path):
     """A total that is the maximum of updates, parts whose sum is 1 up to rounding, and other values at the limits."""
     parse(*BLEU, '{"beam": 4, "lenpen": 1, "max_len_a": 1.2, "sampling": false}', "--patience", "2")
@@ -144,6 +145,7 @@ def test_validation_is_tried_before_the_first_update(tiny_data, tmp_path, flags,
     assert not list(tmp_path.iterdir())
 
 
+@LONG
 def test_the_trial_changes_nothing(tiny_data, tmp_path):
     """Neither the weights nor the metrics in the checkpoint, in which the results of the validation are."""
     run(*training(tiny_data, tmp_path / "plain"))
@@ -270,6 +272,7 @@ class TestDataWithoutTargets:
         model = (*TASK, "--path", tiny_checkpoint, "--cpu", "--max-len-b", "5")
         assert run("fairseq-generate", sources, *model).stdout.count("\nH-") == 20
 
+    @LONG
     def test_only_validation_needs_the_targets_of_its_set(self, tiny_data, sources, tmp_path):
         data = shutil.copytree(tiny_data, tmp_path / "bin")
         for path in data.glob("valid.de-en.en.*"):

@@ -113,7 +113,7 @@ def test_eval_bleu_args_that_are_right():
 @pytest.mark.parametrize(
     "options",
     [
-        "--sampling --nbest 5 --unkpen=-1e6",  # an overflow
+        pytest.param("--sampling --nbest 5 --unkpen=-1e6", marks=LONG),  # an overflow
         pytest.param("--sampling --nbest 5 --temperature 1e-4 --prefix-size 3", marks=LONG),  # probabilities of 0
         "--prefix-size 9 --no-repeat-ngram-size 1",  # which would block the prefix
         pytest.param("--match-source-len --print-alignment", marks=LONG),  # fewer hypotheses than the beam
@@ -125,6 +125,7 @@ def test_extreme_options_that_work_together(tiny_data, tiny_checkpoint, options)
     assert len(hypotheses(done.stdout)) == 20
 
 
+@LONG
 def test_alignments_of_references(tiny_data, checkpoints):
     options = ("--score-reference", "--print-alignment")
     message = refused(*generation("fairseq-generate", tiny_data, checkpoints["lwc"], *options))

@@ -5,7 +5,7 @@ import shutil
 import pytest
 import torch
 
-from conftest import FAMILIES, TASK, TINY_TRAINING, binarize, hypotheses, refused, run
+from conftest import FAMILIES, LONG, TASK, TINY_TRAINING, binarize, hypotheses, refused, run
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,10 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+SHORT = ("generate", "interactive", "resume", "translate")
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in SHORT else LONG) for name in COMMANDS])
 def test_other_words_are_refused(name, tiny_checkpoint, tiny_data, other_data, tmp_path):
     checkpoint = shutil.copy(tiny_checkpoint, tmp_path / "checkpoint_last.pt")
     message = refused(*COMMANDS[name](checkpoint, other_data), stdin="ba\n", cwd=tmp_path)

@@ -41,7 +41,7 @@ ENDS = {
     "patience": (6, "--save-interval", "5", "--patience", "2", *BAD_EPOCHS),
     "without the optimizer": (3, "--no-save-optimizer-state", "--max-update", "3"),
 }
-SHORT_ENDS = ("max_epoch before the first save", "max_update with update_freq", "stop_min_lr", "patience")
+SHORT_ENDS = ("max_epoch before the first save", "stop_min_lr")
 
 
 @pytest.mark.parametrize("end", [pytest.param(end, marks=() if end in SHORT_ENDS else LONG) for end in ENDS])
@@ -91,11 +91,12 @@ def test_what_is_just_written_is_not_removed(tiny_data, tmp_path):
     assert "checkpoint2.pt" in names(tmp_path)
 
 
+@LONG
 @pytest.mark.parametrize(
     "schedule",
     [
         ("--lr-scheduler", "reduce_lr_on_plateau", "--lr-patience", "1", "--lr-shrink", "0.5", *BAD_EPOCHS),
-        pytest.param(("--lr", "0.001,0.002,0.003,0.004,0.005"), marks=LONG),
+        ("--lr", "0.001,0.002,0.003,0.004,0.005"),
     ],
     ids=["reduce_lr_on_plateau", "fixed"],
 )
