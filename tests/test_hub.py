@@ -108,7 +108,7 @@ def model(tiny_checkpoint, tiny_data):
         ({"beam": "5"}, "beam '5': must be a whole number"),
         ({"beam": 2.5}, "beam 2.5: must be a whole number"),
         ({"beam": True}, "beam True: must be a whole number"),
-        ({"beem": 3}, "beem: there is no such option; there are beam,"),
+        ({"beem": 3}, "beem: there is no such option; there is beam"),
         ({"nbest": 3}, "nbest: there is no such option"),
         ({"constraints": "ordered"}, "constraints: there is no such option"),
         ({"lenpen": "1"}, "lenpen '1': must be a number"),

@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from conftest import FAMILIES, LONG, TASK, TINY_TRAINING, binarize, hypotheses, refused, run
+from lwc_fairseq import load
+from lwc_fairseq_compat import UserError
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +64,12 @@ def test_the_check_can_be_skipped(tiny_checkpoint, other_data):
     skip = ("--skip-dictionary-check",)
     assert hypotheses(run(*COMMANDS["generate"](tiny_checkpoint, other_data), *skip).stdout)
     run(*COMMANDS["translate"](tiny_checkpoint, other_data), *skip, stdin="ba\n")
+
+
+def test_from_python(tiny_checkpoint, other_data):
+    with pytest.raises(UserError, match="word 5 is"):
+        load(tiny_checkpoint, other_data)
+    assert load(tiny_checkpoint, other_data, skip_dictionary_check=True).translate(["ba"])
 
 
 def test_checkpoints_without_words_work_as_before(tiny_checkpoint, other_data, tmp_path):
