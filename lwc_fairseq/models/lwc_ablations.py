@@ -35,7 +35,7 @@ class UnsharedStack(CoordinatedStack):
         self.source_layers = self.make_layers(cfg)
 
     def forward(self, packing: Packing) -> Tensor:
-        attend, is_target = self.packed_attention(packing), packing.sides.bool()[:, None]
+        attend, is_target = self.packed_attention(packing, window=None), packing.sides.bool()[:, None]
         x = self.embedding(packing.tokens, packing.sides, packing.positions)
         source_layers, target_layers = self.recomputable(self.source_layers), self.recomputable(self.layers)
         for source_layer, target_layer in zip(source_layers, target_layers, strict=True):
@@ -44,7 +44,7 @@ class UnsharedStack(CoordinatedStack):
         return self.norm(x)
 
     def read_source(self, packing: Packing) -> list[tuple[Tensor, Tensor]]:
-        attend = self.packed_attention(packing)
+        attend = self.packed_attention(packing, window=None)
         x = self.embedding(packing.tokens, packing.sides, packing.positions)
         kept = []
         for source_layer, target_layer in zip(self.source_layers, self.layers, strict=True):
@@ -80,8 +80,8 @@ class SeparateAttentionStack(CoordinatedStack):
     layer_type = SeparateAttentionLayer
     step_attention = StepSeparateAttention
 
-    def packed_attention(self, packing: Packing) -> SeparateAttend:
-        return PackedSeparateAttention(packing, self.attention_dropout if self.training else 0.0)
+    def packed_attention(self, packing: Packing, window: int | None) -> SeparateAttend:
+        return PackedSeparateAttention(packing, self.attention_dropout if self.training else 0.0, window)
 
 
 class UnsharedSeparateAttentionStack(UnsharedStack, SeparateAttentionStack):

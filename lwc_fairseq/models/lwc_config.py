@@ -42,6 +42,13 @@ class LWCTransformerConfig(FairseqDataclass):
             "layers)^(-1/4) with deepnorm, and 1/sqrt(2 * number of layers) otherwise; 1 is plain Xavier"
         },
     )
+    windows: Optional[str] = field(  # noqa: UP045
+        default=None,
+        metadata={
+            "help": "width of each layer's window, separated by commas: in a layer of width k, a source token attends to k "
+            "source tokens around itself, and a target token to the whole source and to the last k target tokens"
+        },
+    )
     alignment_layer: int = field(
         default=-1, metadata={"help": "layer whose attention --print-alignment shows, from 0; -1 is the last"}
     )
@@ -90,12 +97,34 @@ class LWCTransformerConfig(FairseqDataclass):
             raise UserError(
                 f"--layers {self.layers} --unshared-weights: half of the layers serve the source; give an even number"
             )
+        self.check_windows()
         depth = self.target_layers
         if not -depth <= self.alignment_layer < depth:
             raise UserError(
                 f"--alignment-layer {self.alignment_layer}: with {depth} layers on the target side it must be from "
                 f"{-depth} to {depth - 1}"
             )
+
+    def check_windows(self) -> None:
+        """Raises UserError if --windows does not give each layer a width."""
+        if self.windows is None:
+            return
+        if self.unshared_weights:
+            raise UserError("--windows cannot be combined with --unshared-weights: leave one of them out")
+        widths = self.windows.split(",")
+        if not all(width.strip().isdecimal() and int(width) > 0 for width in widths):
+            raise UserError(f"--windows {self.windows}: give whole numbers from 1, separated by commas, as in 3,5,7")
+        if len(widths) != self.layers:
+            raise UserError(
+                f"--windows {self.windows}: {len(widths)} widths, but --layers {self.layers}: give each layer a width"
+            )
+
+    @property
+    def layer_windows(self) -> list[int | None]:
+        """The width of each layer's window, or None where it has none."""
+        return (
+            [None] * self.target_layers if self.windows is None else [int(width) for width in self.windows.split(",")]
+        )
 
     @property
     def target_layers(self) -> int:

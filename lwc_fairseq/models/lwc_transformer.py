@@ -53,6 +53,7 @@ class CoordinatedStack(nn.Module):
         self.padding_idx = padding_idx
         self.head_dim = cfg.embed_dim // cfg.attention_heads
         self.attention_dropout = cfg.attention_dropout
+        self.windows = cfg.layer_windows
         self.checkpoint_activations = cfg.checkpoint_activations
         self.embedding = ConcatEmbedding(
             types,
@@ -76,18 +77,18 @@ class CoordinatedStack(nn.Module):
 
     def forward(self, packing: Packing) -> Tensor:
         """Return the states (T, d) of a packed stream of sources and targets."""
-        attend = self.packed_attention(packing)
+        attentions = self.packed_attentions(packing)
         x = self.embedding(packing.tokens, packing.sides, packing.positions)
-        for layer in self.recomputable(self.layers):
+        for layer, attend in zip(self.recomputable(self.layers), attentions, strict=True):
             x = layer(x, attend)
         return self.norm(x)
 
     def read_source(self, packing: Packing) -> list[tuple[Tensor, Tensor]]:
         """Return each layer's keys and values, (B, H, N, d/H) each, of a packed stream of sources without targets."""
-        attend = self.packed_attention(packing)
+        attentions = self.packed_attentions(packing)
         x = self.embedding(packing.tokens, packing.sides, packing.positions)
         kept = []
-        for layer in self.layers:
+        for layer, attend in zip(self.layers, attentions, strict=True):
             qkv = layer.project(x)
             kept.append(pad_keys_and_values(qkv, packing))
             if layer is not self.layers[-1]:  # nothing reads the output of the last layer
@@ -98,16 +99,21 @@ class CoordinatedStack(nn.Module):
         self, tokens: Tensor, positions: Tensor, source: SourceCache, target: TargetCache
     ) -> tuple[Tensor, list[StepAttention]]:
         """Return the states (R, m, d) of new target tokens (R, m) at positions (R, m), and each layer's attention."""
-        mask = step_mask(source, target)
-        attentions = [self.step_attention(source, target, mask, i) for i in range(len(self.layers))]
+        masks = {window: step_mask(source, target, window) for window in set(self.windows)}
+        attentions = [self.step_attention(source, target, masks[width], i) for i, width in enumerate(self.windows)]
         x = self.embedding(tokens, torch.ones_like(tokens), positions)
         for layer, attend in zip(self.layers, attentions, strict=True):
             x = layer(x, attend)
         return self.norm(x), attentions
 
-    def packed_attention(self, packing: Packing) -> Attend:
+    def packed_attentions(self, packing: Packing) -> list[Attend]:
+        """Return the attention of each layer. Layers with the same window share one, and with it their mask."""
+        by_window = {window: self.packed_attention(packing, window) for window in set(self.windows)}
+        return [by_window[window] for window in self.windows]
+
+    def packed_attention(self, packing: Packing, window: int | None) -> Attend:
         dropout = self.attention_dropout if self.training else 0.0
-        return attend_packed(packing, self.embedding.tokens.weight, self.head_dim, dropout)
+        return attend_packed(packing, self.embedding.tokens.weight, self.head_dim, dropout, window)
 
     def recomputable(self, layers: Iterable[nn.Module]) -> Iterable[Callable]:
         """Return the layers. With --checkpoint-activations, the backward pass recomputes their activations."""

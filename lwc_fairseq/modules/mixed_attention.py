@@ -5,8 +5,9 @@
 
 Here i is one of the m target tokens, and j is one of the n source tokens or m target tokens; all of them share one
 softmax. The paper writes √d_model, for a single head. With H heads, each head scales by √(d/H), as in the Transformer.
-In the concatenated sentence, target token i has index n + i. If i stands for this index, the condition is `j < n or j
-<= i`. In this form it also holds for source tokens, which attend to the whole source and to no target token.
+A source token attends to the whole source and to no target token. A layer may have a window, as in Fonollosa et al.,
+*Joint Source-Target Self Attention with Locality Constraints* (2019). :func:`who_sees_whom` is the one place that says which
+token attends to which.
 
 :class:`MixedAttention` holds the projections. The softmax has no weights. For each layout of the tokens, a callable
 computes it: :class:`PaddedAttention` or :class:`FlashAttention` for the packed stream, :class:`StepAttention` for new
@@ -61,19 +62,50 @@ class MixedAttention(nn.Module):
         return self.out(contexts.flatten(-2))
 
 
-def mixed_attention_mask(source_lengths: Tensor, length: int) -> Tensor:
-    """Eq. 3 for sentences padded on the right to `length`.
+def who_sees_whom(
+    side: Tensor | int, position: Tensor, other_side: Tensor | int, other_position: Tensor, window: int | None = None
+) -> Tensor:
+    """Return where a token attends to another token of its sentence pair.
+
+    A target token i attends to the whole source and to the target tokens j <= i or, with a window of k, to the last k
+    of these. A source token i attends to the whole source or, with a window, to k source tokens around itself: from i -
+    ⌊k/2⌋ to i + ⌈k/2⌉ - 1.
+
+    Args:
+        side: 0 for a source token, 1 for a target token.
+        position: its position in its side, from 0.
+        other_side, other_position: those of the other token. All four are broadcast.
+        window: k, or None.
+    """
+    other_in_source = torch.as_tensor(other_side) == 0
+    before = other_position <= position
+    around = torch.ones_like(before)
+    if window is not None:
+        before = before & (other_position > position - window)
+        around = (other_position >= position - window // 2) & (other_position < position + (window + 1) // 2)
+    return torch.where(torch.as_tensor(side) == 1, other_in_source | before, other_in_source & around)
+
+
+def mixed_attention_mask(source_lengths: Tensor, length: int, window: int | None = None) -> Tensor:
+    """Return :func:`who_sees_whom` for sentences padded on the right to `length`.
 
     Args:
         source_lengths: (B,) n of each sentence.
+        window: that of the layer, or None.
 
     Returns:
         (B, length, length), True where token i (second axis) may attend to token j (third axis). Rows beyond a
         sentence's end are never used; they may attend to some token, so that no softmax is empty.
     """
+    sides, positions = padded_sides_and_positions(source_lengths, length)
+    return who_sees_whom(sides[:, :, None], positions[:, :, None], sides[:, None], positions[:, None], window)
+
+
+def padded_sides_and_positions(source_lengths: Tensor, length: int) -> tuple[Tensor, Tensor]:
+    """Return the side and the position of each token, (B, length) each. Padding counts as further target tokens."""
     index = torch.arange(length, device=source_lengths.device)
-    causal = index <= index[:, None]
-    return causal | (index < source_lengths[:, None, None])
+    sides = (index >= source_lengths[:, None]).long()
+    return sides, index - sides * source_lengths[:, None]
 
 
 @functools.cache
@@ -100,28 +132,33 @@ def flash_supports(head_dim: int) -> bool:
     return head_dim % 8 == 0 and head_dim <= 256
 
 
-def attend_packed(packing: Packing, qkv_like: Tensor, head_dim: int, dropout: float) -> Attend:
+def attend_packed(
+    packing: Packing, qkv_like: Tensor, head_dim: int, dropout: float, window: int | None = None
+) -> Attend:
     """Return the fastest implementation of eq. 3 for the packed stream on this device and in this precision.
 
     This is :class:`FlashAttention` on CUDA in half precision, if PyTorch has the kernel for this GPU and this width of
-    a head, and `dropout` is 0; it is :class:`PaddedAttention` otherwise.
+    a head, `dropout` is 0, and there is no window; it is :class:`PaddedAttention` otherwise. (No window of the kernel
+    holds the whole source and the last k target tokens.)
 
     Args:
         qkv_like: any tensor with the device and the dtype of the queries.
         head_dim: width of a head, d/H.
         dropout: probability of dropping an attention weight; the flash kernel supports only 0.
+        window: that of the layer, or None.
     """
     half = qkv_like.dtype in (torch.float16, torch.bfloat16) or torch.is_autocast_enabled(qkv_like.device.type)
     if (
         qkv_like.is_cuda
         and half
         and dropout == 0
+        and window is None
         and flash_supports(head_dim)
         and flash_runs_on(torch.cuda.get_device_capability(qkv_like.device))
         and flash_kernel() is not None
     ):
         return FlashAttention(packing)
-    return PaddedAttention(packing, mixed_attention_mask(packing.source_lengths, packing.length), dropout)
+    return PaddedAttention(packing, mixed_attention_mask(packing.source_lengths, packing.length, window), dropout)
 
 
 class PaddedAttention:
@@ -179,14 +216,23 @@ class FlashAttention:
         return flash_kernel()(query, key, value, offsets, offsets, length, length, window_size=window)
 
 
-def step_mask(source: SourceCache, target: TargetCache) -> Tensor:
-    """Return M of eq. 3 for the new target tokens of a step, which is the same in all layers.
+def step_mask(source: SourceCache, target: TargetCache, window: int | None = None) -> Tensor:
+    """Return M of eq. 3 for the new target tokens of a step, which is the same in all layers of a window.
+
+    With a window of k, the mask has no columns for target tokens that no new token sees: L is (k + m - 1) · beam at most.
 
     Returns:
         (S, 1, beam · m, N + L), -∞ where a token must not attend, and 0 elsewhere.
     """
-    padding = source.padding_mask[:, None].expand(-1, target.hidden.size(1), -1)
-    hidden = torch.cat([padding, target.hidden], dim=-1)
+    total = target.others.size(2)
+    new = total - target.length
+    first = 0 if window is None else max(0, target.length + 1 - window)  # the first token that the first new one sees
+    token = torch.arange(total, device=target.others.device)
+    sees = who_sees_whom(1, token[target.length :, None], 1, token[first:], window)  # (m, tokens)
+    hidden = target.others[:, :, None, first:] | ~sees[..., None]  # (S, beam, m, tokens, slot)
+    hidden = hidden.flatten(3).flatten(1, 2)
+    padding = source.padding_mask[:, None].expand(-1, target.beam * new, -1)
+    hidden = torch.cat([padding, hidden], dim=-1)
     return torch.zeros_like(hidden, dtype=source.keys[0].dtype).masked_fill_(hidden, -torch.inf)[:, None]
 
 
@@ -210,8 +256,8 @@ class StepAttention:
         """Map queries, keys and values (R, m, 3, H, d/H) to contexts (R, m, H, d/H)."""
         query = self.group_by_sentence(qkv[:, :, 0])
         source_keys, source_values = self.cached_source()
-        target_keys, target_values = self.target.extend(self.layer, qkv[:, :, 1:])
         width = source_keys.size(1)
+        target_keys, target_values = self.extended_target(qkv, self.mask.size(-1) - width)
 
         scores = self.for_heads(self.mask)
         add_scores_(scores[..., :width], query, source_keys)
@@ -220,6 +266,12 @@ class StepAttention:
         self._source_weights, self._target_weights = weights[..., :width], weights[..., width:]
         context = self._source_weights @ source_values
         return self.ungroup(context.baddbmm_(self._target_weights, target_values.flatten(0, 1)))
+
+    def extended_target(self, qkv: Tensor, slots: int) -> tuple[Tensor, Tensor]:
+        """Write the new tokens into the target cache. Returns the keys and values of its last slots, (S, H, slots, d/H)
+        each."""
+        keys, values = self.target.extend(self.layer, qkv[:, :, 1:])
+        return keys[:, :, -slots:], values[:, :, -slots:]
 
     @property
     def source_weights(self) -> Tensor:
@@ -230,7 +282,8 @@ class StepAttention:
     def target_weights(self) -> Tensor:
         """The weights of the target tokens in the last call, (R, H, m, t + m)."""
         by_slot = self.ungroup(self._target_weights).transpose(1, 2).unflatten(-1, (-1, self.target.beam))
-        return by_slot.sum(-1)  # a hypothesis sees one slot of each token; the other slots have weight 0
+        by_token = by_slot.sum(-1)  # a hypothesis sees one slot of each token; the other slots have weight 0
+        return F.pad(by_token, (self.target.others.size(2) - by_token.size(-1), 0))  # tokens before the window
 
     def cached_source(self) -> tuple[Tensor, Tensor]:
         """Return this layer's keys and values of the source, (S · H, N, d/H) each."""

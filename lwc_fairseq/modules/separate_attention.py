@@ -16,7 +16,14 @@ import torch
 from torch import Tensor
 
 from ..data.packing import Packing
-from .mixed_attention import PaddedAttention, StepAttention, add_scores_, softmax
+from .mixed_attention import (
+    PaddedAttention,
+    StepAttention,
+    add_scores_,
+    mixed_attention_mask,
+    padded_sides_and_positions,
+    softmax,
+)
 
 
 class SeparateAttend(Protocol):
@@ -37,10 +44,11 @@ class PackedSeparateAttention:
 
     Args:
         dropout: probability of dropping an attention weight.
+        window: that of the layer, or None.
     """
 
-    def __init__(self, packing: Packing, dropout: float):
-        own_side, source = separate_attention_masks(packing.source_lengths, packing.length)
+    def __init__(self, packing: Packing, dropout: float, window: int | None = None):
+        own_side, source = separate_attention_masks(packing.source_lengths, packing.length, window)
         self._to_own_side = PaddedAttention(packing, own_side, dropout)
         self._to_source = PaddedAttention(packing, source, dropout)
         self.is_target = packing.sides.bool()[:, None]
@@ -56,19 +64,20 @@ class PackedSeparateAttention:
         return torch.where(self.is_target, new, old)
 
 
-def separate_attention_masks(source_lengths: Tensor, length: int) -> tuple[Tensor, Tensor]:
+def separate_attention_masks(source_lengths: Tensor, length: int, window: int | None) -> tuple[Tensor, Tensor]:
     """Return the masks of self-attention and of source attention, for sentences padded on the right to `length`.
 
     Args:
         source_lengths: (B,) n of each sentence.
+        window: that of the layer, or None; it limits self-attention alone.
 
     Returns:
         Two tensors (B, length, length), True where token i (second axis) may attend to token j (third axis). Rows
         beyond a sentence's end are never used. They attend to some token, so that no softmax is empty.
     """
-    index = torch.arange(length, device=source_lengths.device)
-    in_source = index < source_lengths[:, None]  # (B, length)
-    own = torch.where(in_source[:, :, None], in_source[:, None], ~in_source[:, None] & (index <= index[:, None]))
+    sides, _ = padded_sides_and_positions(source_lengths, length)
+    own = mixed_attention_mask(source_lengths, length, window) & (sides[:, :, None] == sides[:, None])
+    in_source = sides == 0
     source = (in_source | (source_lengths == 0)[:, None])[:, None].expand_as(own)
     return own, source
 
@@ -78,8 +87,9 @@ class StepSeparateAttention(StepAttention):
 
     def __call__(self, qkv: Tensor) -> Tensor:
         """Map queries, keys and values (R, m, 3, H, d/H) to contexts (R, m, H, d/H) over the target so far."""
-        keys, values = self.target.extend(self.layer, qkv[:, :, 1:])
-        scores = self.for_heads(self.mask[..., self.source.padding_mask.size(1) :])
+        mask = self.mask[..., self.source.padding_mask.size(1) :]
+        keys, values = self.extended_target(qkv, mask.size(-1))
+        scores = self.for_heads(mask)
         add_scores_(scores, self.group_by_sentence(qkv[:, :, 0]), keys.flatten(0, 1))
         self._target_weights = softmax(scores)
         return self.ungroup(self._target_weights @ values.flatten(0, 1))

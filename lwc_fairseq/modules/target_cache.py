@@ -34,7 +34,7 @@ class TargetCache:
         # (layer, keys or values, S, H, token, slot, d/H): for each head, the slots of all cached tokens are contiguous
         self.memory = like.new_empty(layers, 2, sentences, heads, 0, beam, head_dim)
         self.slots = torch.empty(sentences, beam, 0, dtype=torch.long, device=like.device)
-        self.hidden = self._hidden(0)
+        self.others = self._others(0)
 
     @classmethod
     def beside(cls, source: SourceCache, rows: int) -> "TargetCache":
@@ -53,7 +53,7 @@ class TargetCache:
         return self.slots.size(1)
 
     def reserve(self, new: int) -> None:
-        """Allocate space for m new tokens, and set `hidden`, (S, beam · m, (t + m) · beam), True at slots to hide."""
+        """Allocate space for m new tokens, and set `others`, (S, beam, t + m, slot), True at slots of other hypotheses."""
         needed, capacity = self.length + new, self.memory.size(4)
         if needed > capacity:
             shape = list(self.memory.shape)
@@ -61,17 +61,10 @@ class TargetCache:
             grown = self.memory.new_empty(shape)
             grown[:, :, :, :, : self.length] = self.memory[:, :, :, :, : self.length]
             self.memory = grown
-        self.hidden = self._hidden(new)
+        self.others = self._others(new)
 
-    def _hidden(self, new: int) -> Tensor:
-        """Return True where a new token must not attend: at slots of other hypotheses and of later tokens."""
-        device = self.slots.device
-        index = torch.arange(self.beam, device=device)
-        slots = self._with_new(new)
-        others = slots[..., None] != index  # (S, beam, t + m, slot)
-        token = torch.arange(slots.size(2), device=device)
-        future = token > token[self.length :, None]  # (m, t + m)
-        return (others[:, :, None] | future[:, :, None]).flatten(3).flatten(1, 2)
+    def _others(self, new: int) -> Tensor:
+        return self._with_new(new)[..., None] != torch.arange(self.beam, device=self.slots.device)
 
     def extend(self, layer: int, new: Tensor) -> tuple[Tensor, Tensor]:
         """Write a layer's keys and values of the m new tokens, (R, m, 2, H, d/H). Gradients do not flow through the

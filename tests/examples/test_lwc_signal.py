@@ -38,7 +38,7 @@ def test_states_and_changes_are_those_of_each_side(script):
     model, sample = make_lwc().eval(), make_sample([(4, 3), (2, 6)])
     found = script.measure(model, sample, PAD)
     stack, packing = model.encoder.stack, Packing(**sample["net_input"]["packing"])
-    attend = stack.packed_attention(packing)
+    attend = stack.packed_attention(packing, None)
     x = stack.embedding(packing.tokens, packing.sides, packing.positions)
     for i, layer in enumerate(stack.layers):
         y = layer(x, attend)

@@ -168,7 +168,7 @@ class TestDecoding:
         projected = []
         for each in stack.layers:
             projected.append(each.project(x))
-            x = each(x, stack.packed_attention(packing))
+            x = each(x, stack.packed_attention(packing, None))
         query, key, _ = projected[layer].unbind(1)  # (7, 2, 8) each
         scores = torch.einsum("ihd,jhd->hij", query, key) / 8**0.5
         weights = scores.masked_fill(~mixed_attention_mask(torch.tensor([4]), 7), -torch.inf).softmax(-1)
