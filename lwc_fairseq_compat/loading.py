@@ -88,7 +88,9 @@ def check_names(names, user_dir):
     known = {**known, "model": {**ARCH_MODEL_REGISTRY, **MODEL_REGISTRY}, "task": TASK_REGISTRY}
     for part, name in names.items():
         if name is not None and name not in known[part]:
-            raise UserError(f"its {part}, {name}, is part of a plugin: {plugin_hint(user_dir)}")
+            is_joint_attention = str(name).removeprefix("local_").startswith("joint_attention")
+            hint = "convert it by lwc-fairseq import OLD NEW" if is_joint_attention else plugin_hint(user_dir)
+            raise UserError(f"its {part}, {name}, is part of a plugin: {hint}")
 
 
 @mends("fairseq.checkpoint_utils", "convert_namespace_to_omegaconf")

@@ -63,10 +63,13 @@ def generated_scores_are_those_of_teacher_forcing(model, src: torch.Tensor, type
             assert torch.allclose(hypothesis["positional_scores"], expected, atol=1e-5)
 
 
-def future_target_tokens_change_nothing_earlier(model, src: torch.Tensor, prev: torch.Tensor, words: int) -> None:
+def future_target_tokens_change_nothing_earlier(
+    model, src: torch.Tensor, prev: torch.Tensor, words: int, reach: int | None = None
+) -> None:
     """Check that another target word changes its own and later positions, and no earlier one.
 
-    The targets have no padding; `words` is the number of word types.
+    The targets have no padding; `words` is the number of word types. `reach` is the number of later positions that a
+    model with windows can change; None is no limit.
     """
     before, _ = model(src, None, prev)
     for position in range(1, prev.size(1)):
@@ -74,4 +77,6 @@ def future_target_tokens_change_nothing_earlier(model, src: torch.Tensor, prev: 
         changed[:, position] = (changed[:, position] - 3) % words + 4
         after, _ = model(src, None, changed)
         assert torch.equal(after[:, :position], before[:, :position])
-        assert not torch.isclose(after[:, position:], before[:, position:]).all(-1).any()
+        end = prev.size(1) if reach is None else position + reach + 1
+        assert not torch.isclose(after[:, position:end], before[:, position:end]).all(-1).any()
+        assert torch.allclose(after[:, end:], before[:, end:], rtol=0, atol=1e-12)

@@ -3,6 +3,7 @@
 One sentence pair, one layer, one head and one position at a time, in float64. There is no batch, no
 padding and no mask: the keys of a position are a list. Everything is differentiable by torch autograd.
 "Stream" is the concatenation of n source tokens (positions 0..n-1) and m target tokens (n..n+m-1).
+A layer may have a window (Fonollosa et al., 2019) of a number of tokens; None is no window.
 
 Ablations: no side embedding, no position embedding, unshared layers (each side has its own), separate
 attention (target self-attention, then source attention, in place of mixed attention).
@@ -15,15 +16,22 @@ import torch
 Tensor = torch.Tensor
 
 
-def visible(i: int, n: int, m: int) -> list[int]:
+def visible(i: int, n: int, m: int, window: int | None = None) -> list[int]:
     """Keys that stream position i sees.
 
     Eq. 3, where target token t is stream position i = n + t: M(t, j) = 0 if j < n or j <= t + n, otherwise
     -inf. A source token sees all source tokens and no target token.
+
+    With a window of k, source token i sees the source tokens from i - floor(k/2) to i + ceil(k/2) - 1, and target
+    token t sees all source tokens and target tokens t - k + 1 to t.
     """
     if not 0 <= i < n + m:
         raise IndexError(i)
-    return [j for j in range(n + m) if j < n or j <= i]
+    if window is None:
+        return [j for j in range(n + m) if j < n or j <= i]
+    if i < n:
+        return [j for j in range(i - math.floor(window / 2), i + math.ceil(window / 2)) if 0 <= j < n]
+    return [*range(n), *(j for j in range(i - window + 1, i + 1) if j >= n)]
 
 
 def linear(weights: dict[str, Tensor], name: str, x: Tensor) -> Tensor:
@@ -115,7 +123,9 @@ def attend(
     return linear(weights, f"{name}.out", torch.cat(mixed))
 
 
-def attention(weights: dict[str, Tensor], name: str, xs: list[Tensor], n: int, heads: int) -> list[Tensor]:
+def attention(
+    weights: dict[str, Tensor], name: str, xs: list[Tensor], n: int, heads: int, window: int | None
+) -> list[Tensor]:
     """Mixed attention, eqs. 1 and 3: output_i = attention of q_i to k_j, v_j for j in visible(i).
 
     Where xs holds the n source positions only, it is the self-attention of the source; with n = 0 it is the
@@ -124,7 +134,7 @@ def attention(weights: dict[str, Tensor], name: str, xs: list[Tensor], n: int, h
     queries, keys, values = zip(*(project(weights, name, x) for x in xs), strict=True)
     outputs = []
     for i in range(len(xs)):
-        seen = visible(i, n, len(xs) - n)
+        seen = visible(i, n, len(xs) - n, window)
         outputs.append(attend(weights, name, queries[i], [keys[j] for j in seen], [values[j] for j in seen], heads))
     return outputs
 
@@ -143,7 +153,14 @@ def ffn(weights: dict[str, Tensor], name: str, x: Tensor) -> Tensor:
 
 
 def layer(
-    weights: dict[str, Tensor], name: str, xs: list[Tensor], n: int, heads: int, pre_norm: bool, alpha: float
+    weights: dict[str, Tensor],
+    name: str,
+    xs: list[Tensor],
+    n: int,
+    heads: int,
+    pre_norm: bool,
+    alpha: float,
+    window: int | None,
 ) -> list[Tensor]:
     """The outputs of one layer at all stream positions, from those of the layer below; the same weights
     serve both sides. With f the attention, then the FFN:
@@ -152,10 +169,10 @@ def layer(
     """
     norm1, norm2 = f"{name}.attention_norm", f"{name}.ffn_norm"
     if pre_norm:
-        ys = attention(weights, f"{name}.attention", [layer_norm(weights, norm1, x) for x in xs], n, heads)
+        ys = attention(weights, f"{name}.attention", [layer_norm(weights, norm1, x) for x in xs], n, heads, window)
         xs = [x + y for x, y in zip(xs, ys, strict=True)]
         return [x + ffn(weights, name, layer_norm(weights, norm2, x)) for x in xs]
-    ys = attention(weights, f"{name}.attention", xs, n, heads)
+    ys = attention(weights, f"{name}.attention", xs, n, heads, window)
     xs = [layer_norm(weights, norm1, alpha * x + y) for x, y in zip(xs, ys, strict=True)]
     return [layer_norm(weights, norm2, alpha * x + ffn(weights, name, x)) for x in xs]
 
@@ -168,6 +185,7 @@ def separate_layer(
     heads: int,
     pre_norm: bool,
     alpha: float,
+    window: int | None,
 ) -> list[Tensor]:
     """The outputs of one layer at the target positions with the attentions one after the other.
 
@@ -178,12 +196,12 @@ def separate_layer(
     att, norm1, norm2 = f"{name}.attention", f"{name}.attention_norm", f"{name}.ffn_norm"
     if pre_norm:
         source = [layer_norm(weights, norm1, x) for x in source]
-        ys = attention(weights, att, [layer_norm(weights, norm1, x) for x in xs], 0, heads)
+        ys = attention(weights, att, [layer_norm(weights, norm1, x) for x in xs], 0, heads, window)
         xs = [x + y for x, y in zip(xs, ys, strict=True)]
         ys = source_attention(weights, att, source, [layer_norm(weights, norm1, x) for x in xs], heads)
         xs = [x + y for x, y in zip(xs, ys, strict=True)]
         return [x + ffn(weights, name, layer_norm(weights, norm2, x)) for x in xs]
-    ys = attention(weights, att, xs, 0, heads)
+    ys = attention(weights, att, xs, 0, heads, window)
     xs = [layer_norm(weights, norm1, alpha * x + y) for x, y in zip(xs, ys, strict=True)]
     ys = source_attention(weights, att, source, xs, heads)
     xs = [layer_norm(weights, norm1, alpha * x + y) for x, y in zip(xs, ys, strict=True)]
@@ -198,14 +216,15 @@ def target_layer(
     heads: int,
     pre_norm: bool,
     alpha: float,
+    window: int | None,
     separate: bool,
 ) -> list[Tensor]:
     """The outputs of one layer at the target positions, from the target states xs of the layer below and the
     source states that the layer attends to. Mixed: those of the stream (source, xs), its source part left out.
     """
     if separate:
-        return separate_layer(weights, name, source, xs, heads, pre_norm, alpha)
-    return layer(weights, name, source + xs, len(source), heads, pre_norm, alpha)[len(source) :]
+        return separate_layer(weights, name, source, xs, heads, pre_norm, alpha, window)
+    return layer(weights, name, source + xs, len(source), heads, pre_norm, alpha, window)[len(source) :]
 
 
 def lwc_logits(
@@ -221,6 +240,7 @@ def lwc_logits(
     position_embedding: bool = True,
     unshared: bool = False,
     separate: bool = False,
+    windows: list[int] | None = None,
 ) -> Tensor:
     """Logits (m, V) of one sentence pair: E x at each target position, E the token embedding.
 
@@ -236,8 +256,10 @@ def lwc_logits(
     hs, xs = stream[:n], stream[n:]
     for i in range(layers):
         name = f"source_layers.{i}" if unshared else f"layers.{i}"
-        below, hs = hs, layer(weights, name, hs, n, heads, pre_norm, alpha)
-        xs = target_layer(weights, f"layers.{i}", hs if unshared else below, xs, heads, pre_norm, alpha, separate)
+        window = windows[i] if windows else None
+        below, hs = hs, layer(weights, name, hs, n, heads, pre_norm, alpha, window)
+        seen = hs if unshared else below
+        xs = target_layer(weights, f"layers.{i}", seen, xs, heads, pre_norm, alpha, window, separate)
     if pre_norm:
         xs = [layer_norm(weights, "norm", x) for x in xs]
     return torch.stack([weights["embedding.tokens.weight"] @ x for x in xs])
@@ -256,6 +278,7 @@ def lwc_loss(
     position_embedding: bool = True,
     unshared: bool = False,
     separate: bool = False,
+    windows: list[int] | None = None,
 ) -> Tensor:
     """Sum over the sentences (source, target_input, target) and their target positions t of
 
@@ -275,6 +298,7 @@ def lwc_loss(
             position_embedding=position_embedding,
             unshared=unshared,
             separate=separate,
+            windows=windows,
         )
         for scores, token in zip(logits, target, strict=True):
             log_p = log_softmax(scores)

@@ -35,11 +35,13 @@ def add_commands_with_requirements(commands) -> None:
     from .attention import add_attention
     from .average import add_average
     from .compare import add_compare
+    from .import_model import add_import
     from .report import add_report
     from .table import add_table
     from .translate import add_translate
 
-    for add in (add_table, add_translate, add_average, add_align, add_aer, add_compare, add_attention, add_report):
+    analyses = (add_align, add_aer, add_compare, add_attention, add_report)
+    for add in (add_table, add_translate, add_average, add_import, *analyses):
         add(commands)
     for name in ("translate", "average", "align", "attention"):
         commands.choices[name].add_argument(

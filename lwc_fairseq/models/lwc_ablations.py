@@ -5,7 +5,7 @@
 | no weight sharing | --unshared-weights | :class:`UnsharedStack` |
 | no mixed attention | --separate-attention | :class:`SeparateAttentionStack` |
 | no source/target embedding | --no-side-embedding | `with_sides` of :class:`~..modules.embedding.ConcatEmbedding` |
-| no position embedding | --no-position-embedding | `with_positions` of the same class |
+| no position embedding | --no-position-embedding | `positions` of the same class |
 
 The options can be combined. The letters for shapes are those of :mod:`~.lwc_transformer`.
 """

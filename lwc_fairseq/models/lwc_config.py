@@ -45,8 +45,8 @@ class LWCTransformerConfig(FairseqDataclass):
     windows: Optional[str] = field(  # noqa: UP045
         default=None,
         metadata={
-            "help": "width of each layer's window, separated by commas: in a layer of width k, a source token attends to k "
-            "source tokens around itself, and a target token to the whole source and to the last k target tokens"
+            "help": "width of each layer's window, as in 3,5,7: in a layer of width k, a source token attends to the k "
+            "source tokens around it, and a target token to the whole source and to the last k target tokens"
         },
     )
     alignment_layer: int = field(
@@ -62,6 +62,13 @@ class LWCTransformerConfig(FairseqDataclass):
     separate_attention: bool = field(
         default=False,
         metadata={"help": "ablation: attention to the target so far, then to the source, instead of mixed attention"},
+    )
+    positions: ChoiceEnum(["paper", "fairseq"]) = field(
+        default="paper",
+        metadata={
+            "help": "sinusoids of the positions: the paper's, or fairseq's, which have another order, other "
+            "frequencies and another first position; imported models have fairseq's"
+        },
     )
     no_side_embedding: bool = field(default=False, metadata={"help": "ablation: omit the source/target embedding"})
     no_position_embedding: bool = field(default=False, metadata={"help": "ablation: omit the position embedding"})
@@ -86,6 +93,8 @@ class LWCTransformerConfig(FairseqDataclass):
             )
         if self.embed_dim % 2:
             raise UserError(f"--embed-dim {self.embed_dim} is odd: sinusoidal positions need an even width")
+        if self.positions == "fairseq" and self.embed_dim < 4:
+            raise UserError(f"--embed-dim {self.embed_dim} --positions fairseq: fairseq's sinusoids need a width of 4")
         for name in ("dropout", "activation_dropout", "attention_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise UserError(f"--{name.replace('_', '-')} {getattr(self, name)}: must be in [0, 1)")

@@ -62,7 +62,7 @@ class CoordinatedStack(nn.Module):
             max_positions=max(cfg.max_source_positions, cfg.max_target_positions),
             dropout=cfg.dropout,
             with_sides=not cfg.no_side_embedding,
-            with_positions=not cfg.no_position_embedding,
+            positions=None if cfg.no_position_embedding else str(cfg.positions),
         )
         self.layers = self.make_layers(cfg)
         self.norm = nn.LayerNorm(cfg.embed_dim) if cfg.norm_place == "before" else nn.Identity()
@@ -295,6 +295,17 @@ PRESETS = {
     "lwc_transformer_small": {"embed_dim": 256, "ffn_embed_dim": 1024, "attention_heads": 4},
     "lwc_transformer_base": {},
     "lwc_transformer_big": {"embed_dim": 1024, "attention_heads": 16},
+    "lwc_local_small": {
+        "embed_dim": 256,
+        "ffn_embed_dim": 1024,
+        "attention_heads": 4,
+        "windows": "3,5,7,9,11,13,15,17,21,25,29,33,37,41",
+    },
+    "lwc_local_big": {
+        "embed_dim": 1024,
+        "attention_heads": 16,
+        "windows": "7,15,31,63,63,63,63,63,63,63,63,63,63,63",
+    },
 }
 for name, settings in PRESETS.items():
     register_preset(name, LWCTransformerModel, LWCTransformerConfig, **settings)

@@ -4,6 +4,7 @@ import math
 
 import torch
 from fairseq.modules.fairseq_dropout import FairseqDropout
+from fairseq.modules.sinusoidal_positional_embedding import SinusoidalPositionalEmbedding
 from torch import Tensor, nn
 
 
@@ -26,7 +27,9 @@ class ConcatEmbedding(nn.Module):
         padding_idx: a token whose embedding stays zero.
         max_positions: tokens of the longest sentence, source or target.
         dropout: probability of dropping an entry of the sum.
-        with_sides, with_positions: False leaves S or P out, as in the paper's Table 3.
+        with_sides: False leaves S out, as in the paper's Table 3.
+        positions: "paper" for P above; "fairseq" for fairseq's sinusoids, which have all sines before all cosines,
+            other frequencies, and begin at position `padding_idx` + 1; None leaves P out, as in the paper's Table 3.
     """
 
     def __init__(
@@ -37,15 +40,18 @@ class ConcatEmbedding(nn.Module):
         max_positions: int,
         dropout: float,
         with_sides: bool = True,
-        with_positions: bool = True,
+        positions: str | None = "paper",
     ):
         super().__init__()
         self.scale = math.sqrt(embed_dim)
         self.tokens = nn.Embedding(types, embed_dim, padding_idx)
         self.sides = nn.Embedding(2, embed_dim) if with_sides else None
         self.dropout = FairseqDropout(dropout, module_name=type(self).__name__)
-        positions = sinusoids(max_positions, embed_dim) if with_positions else None
-        self.register_buffer("positions", positions, persistent=False)
+        if positions == "fairseq":
+            table = fairseq_sinusoids(max_positions, embed_dim, padding_idx)
+        else:
+            table = None if positions is None else sinusoids(max_positions, embed_dim)
+        self.register_buffer("positions", table, persistent=False)
         for table in filter(None, (self.tokens, self.sides)):
             nn.init.normal_(table.weight, std=embed_dim**-0.5)
         nn.init.zeros_(self.tokens.weight[padding_idx])
@@ -67,3 +73,9 @@ def sinusoids(positions: int, embed_dim: int) -> Tensor:
     pair = torch.arange(0, embed_dim, 2, dtype=torch.float64)
     angle = position / 10000 ** (pair / embed_dim)
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1).to(torch.get_default_dtype())
+
+
+def fairseq_sinusoids(positions: int, embed_dim: int, padding_idx: int) -> Tensor:
+    """The sinusoids of fairseq's Transformer, (positions, d). fairseq counts from `padding_idx` + 1."""
+    first = padding_idx + 1
+    return SinusoidalPositionalEmbedding.get_embedding(first + positions, embed_dim)[first:]

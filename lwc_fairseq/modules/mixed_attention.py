@@ -6,8 +6,8 @@
 Here i is one of the m target tokens, and j is one of the n source tokens or m target tokens; all of them share one
 softmax. The paper writes √d_model, for a single head. With H heads, each head scales by √(d/H), as in the Transformer.
 A source token attends to the whole source and to no target token. A layer may have a window, as in Fonollosa et al.,
-*Joint Source-Target Self Attention with Locality Constraints* (2019). :func:`who_sees_whom` is the one place that says which
-token attends to which.
+*Joint Source-Target Self Attention with Locality Constraints* (2019). :func:`who_sees_whom` is the one place that says
+which token attends to which.
 
 :class:`MixedAttention` holds the projections. The softmax has no weights. For each layout of the tokens, a callable
 computes it: :class:`PaddedAttention` or :class:`FlashAttention` for the packed stream, :class:`StepAttention` for new
@@ -65,29 +65,34 @@ class MixedAttention(nn.Module):
 def who_sees_whom(
     side: Tensor | int, position: Tensor, other_side: Tensor | int, other_position: Tensor, window: int | None = None
 ) -> Tensor:
-    """Return where a token attends to another token of its sentence pair.
+    """Return whether a token attends to another token of its sentence pair.
 
-    A target token i attends to the whole source and to the target tokens j <= i or, with a window of k, to the last k
-    of these. A source token i attends to the whole source or, with a window, to k source tokens around itself: from i -
-    ⌊k/2⌋ to i + ⌈k/2⌉ - 1.
+    A target token i attends to the whole source and to the target tokens j <= i. In a layer with a window of k, it
+    attends to the whole source and to the last k of these: i - k < j <= i. A source token i attends to the whole source
+    or, with a window, to k source tokens around itself: from i - ⌊k/2⌋ to i + ⌈k/2⌉ - 1.
 
     Args:
         side: 0 for a source token, 1 for a target token.
         position: its position in its side, from 0.
         other_side, other_position: those of the other token. All four are broadcast.
         window: k, or None.
+
+    Returns:
+        A tensor of the broadcast shape, True where the token attends to the other one.
     """
-    other_in_source = torch.as_tensor(other_side) == 0
     before = other_position <= position
-    around = torch.ones_like(before)
-    if window is not None:
+    if window is None:
+        around = torch.ones_like(before)
+    else:
         before = before & (other_position > position - window)
         around = (other_position >= position - window // 2) & (other_position < position + (window + 1) // 2)
-    return torch.where(torch.as_tensor(side) == 1, other_in_source | before, other_in_source & around)
+    from_source = (side == 0) & (other_side == 0) & around
+    from_target = (side == 1) & ((other_side == 0) | before)
+    return from_source | from_target
 
 
 def mixed_attention_mask(source_lengths: Tensor, length: int, window: int | None = None) -> Tensor:
-    """Return :func:`who_sees_whom` for sentences padded on the right to `length`.
+    """Return eq. 3, by :func:`who_sees_whom`, for sentences padded on the right to `length`.
 
     Args:
         source_lengths: (B,) n of each sentence.
@@ -217,9 +222,10 @@ class FlashAttention:
 
 
 def step_mask(source: SourceCache, target: TargetCache, window: int | None = None) -> Tensor:
-    """Return M of eq. 3 for the new target tokens of a step, which is the same in all layers of a window.
+    """Return M of eq. 3 for the new target tokens of a step, which is the same in all layers with this window.
 
-    With a window of k, the mask has no columns for target tokens that no new token sees: L is (k + m - 1) · beam at most.
+    With a window of k, the mask has no columns for target tokens that no new token sees. L is then at most
+    (k + m - 1) · beam.
 
     Returns:
         (S, 1, beam · m, N + L), -∞ where a token must not attend, and 0 elsewhere.
@@ -268,8 +274,11 @@ class StepAttention:
         return self.ungroup(context.baddbmm_(self._target_weights, target_values.flatten(0, 1)))
 
     def extended_target(self, qkv: Tensor, slots: int) -> tuple[Tensor, Tensor]:
-        """Write the new tokens into the target cache. Returns the keys and values of its last slots, (S, H, slots, d/H)
-        each."""
+        """Write the new tokens into the target cache, and return the keys and values of its last slots.
+
+        Returns:
+            (S, H, slots, d/H) each.
+        """
         keys, values = self.target.extend(self.layer, qkv[:, :, 1:])
         return keys[:, :, -slots:], values[:, :, -slots:]
 

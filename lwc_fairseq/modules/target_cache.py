@@ -53,7 +53,8 @@ class TargetCache:
         return self.slots.size(1)
 
     def reserve(self, new: int) -> None:
-        """Allocate space for m new tokens, and set `others`, (S, beam, t + m, slot), True at slots of other hypotheses."""
+        """Allocate space for m new tokens, and set `others`, (S, beam, t + m, beam), which is True at the slots of
+        other hypotheses."""
         needed, capacity = self.length + new, self.memory.size(4)
         if needed > capacity:
             shape = list(self.memory.shape)

@@ -18,6 +18,7 @@ from properties import (
 from reference_lwc import lwc_logits, lwc_loss, visible
 
 LENGTHS = [(4, 3), (2, 6), (7, 1), (1, 2)]
+TABLE_3 = ["full", "unshared", "separate", "both", "no-side", "no-position"]
 ABLATIONS = {  # options of the model, and of the reference
     "full": ({}, {}),
     "unshared": ({"unshared_weights": True}, {"unshared": True}),
@@ -25,6 +26,13 @@ ABLATIONS = {  # options of the model, and of the reference
     "both": ({"unshared_weights": True, "separate_attention": True}, {"unshared": True, "separate": True}),
     "no-side": ({"no_side_embedding": True}, {"side_embedding": False}),
     "no-position": ({"no_position_embedding": True}, {"position_embedding": False}),
+    "windows": ({"windows": "3,2"}, {"windows": [3, 2]}),
+    "separate, windows": ({"separate_attention": True, "windows": "3,2"}, {"separate": True, "windows": [3, 2]}),
+    "no-side, windows": ({"no_side_embedding": True, "windows": "1,4"}, {"side_embedding": False, "windows": [1, 4]}),
+    "no-position, windows": (
+        {"no_position_embedding": True, "windows": "2,2"},
+        {"position_embedding": False, "windows": [2, 2]},
+    ),
 }
 EVERY_ABLATION = pytest.mark.parametrize("ablation", ABLATIONS)
 NORMS = {
@@ -89,11 +97,12 @@ class TestAgainstTheReference:
             # the embedding of padding is not trained and enters no sum
             assert torch.allclose(mine, reference, rtol=0, atol=1e-9), name
 
-    def test_mask(self):
-        mask = mixed_attention_mask(torch.tensor([n for n, _ in LENGTHS]), 8)
+    @pytest.mark.parametrize("window", [None, *range(1, 10)])
+    def test_mask(self, window):
+        mask = mixed_attention_mask(torch.tensor([n for n, _ in LENGTHS]), 8, window)
         for (n, m), row in zip(LENGTHS, mask, strict=True):
             for i in range(n + m):
-                assert row[i, : n + m].nonzero().flatten().tolist() == visible(i, n, m)
+                assert row[i, : n + m].nonzero().flatten().tolist() == visible(i, n, m, window)
 
 
 class TestDoors:
@@ -191,8 +200,10 @@ class TestDecoding:
 class TestInvariants:
     @EVERY_ABLATION
     def test_a_future_target_token_changes_nothing_earlier(self, ablation):
-        model, _ = make_ablation(ablation)
-        future_target_tokens_change_nothing_earlier(model, *random_batch([(4, 6), (6, 6)]), words=13)
+        model, options = make_ablation(ablation)
+        reach = sum(width - 1 for width in options["windows"]) if "windows" in options else None
+        batch = random_batch([(4, 6), (6, 6)])
+        future_target_tokens_change_nothing_earlier(model, *batch, words=13, reach=reach)
 
     def test_source_states_never_depend_on_the_target(self):
         model = make_lwc()
@@ -203,8 +214,8 @@ class TestInvariants:
         assert torch.allclose(states, alone, rtol=0, atol=1e-12)
 
     def test_every_parameter_gets_a_gradient(self):
-        for options in (*({"layer_norm": norm} for norm in NORMS), *(options for options, _ in ABLATIONS.values())):
-            model = make_lwc(layers=4, **options).train()
+        for ablation, norm in (*(("full", norm) for norm in NORMS), *((name, "deepnorm") for name in ABLATIONS)):
+            model = make_ablation(ablation, layer_norm=norm)[0].train()
             src, prev = random_batch(LENGTHS)
             model(src, None, prev)[0].square().sum().backward()
             for name, parameter in model.named_parameters():
@@ -228,8 +239,8 @@ class TestInvariants:
 
     def test_only_padding(self):
         """A row without any source token, which fairseq does not make, gives no NaN."""
-        for options, _ in ABLATIONS.values():
-            model = make_lwc(layers=2, **options)
+        for ablation in ABLATIONS:
+            model, _ = make_ablation(ablation)
             logits, _ = model(torch.tensor([[PAD, PAD], [4, EOS]]), None, torch.tensor([[EOS, 5], [EOS, 5]]))
             assert logits.isfinite().all()
 
@@ -274,14 +285,14 @@ class TestConfiguration:
         assert count == 14 * 789_760 + 31_300 * 256 + 2 * 256  # layers, tokens, sides
         assert round(count / 1e6, 2) == 19.07
 
-    @pytest.mark.parametrize("ablation", ABLATIONS)
+    @pytest.mark.parametrize("ablation", TABLE_3)
     def test_parameters_of_the_ablations(self, ablation):
         """Table 3: 19.07M, all of them."""
         model = self.build(31_300, **PRESETS["lwc_transformer_small"], **ABLATIONS[ablation][0])
         assert round(sum(parameter.numel() for parameter in model.parameters()) / 1e6, 2) == 19.07
 
     @pytest.mark.parametrize(("norm", "gain"), [("deepnorm", 1 / 32**0.25), ("before", 1 / 8**0.5)])
-    @pytest.mark.parametrize("ablation", ABLATIONS)
+    @pytest.mark.parametrize("ablation", TABLE_3)
     def test_the_last_projections_begin_small(self, ablation, norm, gain):
         """Of four layers on each side. Everything else begins as with --residual-gain 1."""
         options = {**ABLATIONS[ablation][0], "layer_norm": norm}
@@ -321,11 +332,27 @@ class TestConfiguration:
             ({"residual_gain": 0.0}, "--residual-gain 0.0: must be above 0"),
             ({"alignment_layer": 14}, "--alignment-layer 14: with 14 layers on the target side it must be from -14"),
             ({"layers": 5, "unshared_weights": True}, "--layers 5 --unshared-weights: half of the layers serve the"),
+            ({"layers": 4, "windows": "3,5,7"}, "--windows 3,5,7: 3 widths, but --layers 4: give each layer a width"),
+            ({"layers": 2, "windows": "3,0"}, "--windows 3,0: give whole numbers from 1, separated by commas"),
+            ({"layers": 2, "windows": "3, x"}, "--windows 3, x: give whole numbers from 1, separated by commas"),
+            (
+                {"layers": 2, "windows": "3", "unshared_weights": True},
+                "--windows cannot be combined with --unshared-we",
+            ),
+            ({**PRESETS["lwc_local_small"], "layers": 10}, "14 widths, but --layers 10: give each layer a width"),
         ],
     )
     def test_impossible_settings_are_refused_by_name(self, settings, message):
         with pytest.raises(ValueError, match=message):
             self.build(100, **settings)
+
+    def test_the_positions_of_fairseq(self):
+        """All sines before all cosines; the first position is 2."""
+        table = make_lwc(embed_dim=16, positions="fairseq").encoder.stack.embedding.positions
+        angles = [[(position + 2) / 10000 ** (i / 7) for i in range(8)] for position in range(len(table))]
+        expected = torch.tensor(angles, dtype=torch.float64)
+        expected = torch.cat([expected.sin(), expected.cos()], dim=1)
+        assert torch.allclose(table.double(), expected, rtol=0, atol=1e-4)  # fairseq computes them in single precision
 
     def test_separate_dictionaries_are_refused(self):
         task = TranslationTask.__new__(TranslationTask)
