@@ -19,6 +19,8 @@ try:
     from .models import abd, deepatt, lwc_ablations, lwc_transformer, nsc, rnnsearch, transformer  # noqa: F401
     from .optim import fused_adam, rmsprop  # noqa: F401
     from .tasks import concat_translation  # noqa: F401
+
+    lwc_fairseq_compat.loading.HINTS["joint_attention"] = "convert it by lwc-fairseq import OLD NEW"
 except ModuleNotFoundError as error:
     if str(error.name).partition(".")[0] == __name__:
         raise

@@ -70,6 +70,13 @@ def check_plugin(filename):
         raise UserError(f"{filename}: {error}") from error
 
 
+HINTS = {}
+"""What to do about models of plugins that no longer run, by a part of the name of the architecture.
+
+A plugin that can read them enters its hint.
+"""
+
+
 def check_names(names, user_dir):
     """Check that fairseq knows what a checkpoint names.
 
@@ -88,9 +95,8 @@ def check_names(names, user_dir):
     known = {**known, "model": {**ARCH_MODEL_REGISTRY, **MODEL_REGISTRY}, "task": TASK_REGISTRY}
     for part, name in names.items():
         if name is not None and name not in known[part]:
-            is_joint_attention = str(name).removeprefix("local_").startswith("joint_attention")
-            hint = "convert it by lwc-fairseq import OLD NEW" if is_joint_attention else plugin_hint(user_dir)
-            raise UserError(f"its {part}, {name}, is part of a plugin: {hint}")
+            known_hints = [hint for part_of_name, hint in HINTS.items() if part_of_name in name]
+            raise UserError(f"its {part}, {name}, is part of a plugin: {(*known_hints, plugin_hint(user_dir))[0]}")
 
 
 @mends("fairseq.checkpoint_utils", "convert_namespace_to_omegaconf")

@@ -17,10 +17,12 @@ ONLY_OTHER_SIZES = {
     "lwc_transformer",
     "lwc_transformer_base",
     "lwc_transformer_big",
+    "lwc_local_small",
+    "lwc_local_big",
     "transformer_base",
     "transformer_big",
 }
-"""Presets that are another preset with other sizes, which are tiny here."""
+"""Presets that are another preset with other sizes, which are tiny here, or with windows, which have a row."""
 LWC = ("--arch", "lwc_transformer_small", "--layers", "2", "--embed-dim", "16", "--ffn-embed-dim", "16")
 LWC += ("--attention-heads", "2", "--dropout", "0")
 

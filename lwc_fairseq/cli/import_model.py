@@ -72,18 +72,19 @@ def import_command(args: argparse.Namespace) -> int:
     make_place(args.new, "NEW")
     state = read(args.old)
     try:
-        new = convert(state, args.data)
+        new, flags = convert(state, args.data)
     except UserError as error:
         raise UserError(f"{args.old}: {error}") from error
     torch_persistent_save(new, str(args.new))
     model = new["cfg"]["model"]
     windows = f", windows of {model['windows']}" if model["windows"] else ""
     print(f"wrote {args.new}: lwc_transformer with {model['layers']} layers of width {model['embed_dim']}{windows}")
+    print(f"To train it further: fairseq-train … {' '.join(flags)} --finetune-from-model {args.new}")
     return 0
 
 
-def convert(state: Mapping, data: str | None) -> dict:
-    """Return the checkpoint of `lwc_transformer` for one of `joint_attention`.
+def convert(state: Mapping, data: str | None) -> tuple[dict, list[str]]:
+    """Return the checkpoint of `lwc_transformer` for one of `joint_attention`, and the options of that model.
 
     Args:
         state: what the checkpoint of `joint_attention` holds.
@@ -103,24 +104,14 @@ def convert(state: Mapping, data: str | None) -> dict:
     trained_in = args.get("data", "")
     folder = data or (trained_in if isinstance(trained_in, str) else trained_in[0])
     source, target = args.get("source_lang"), args.get("target_lang")
-    flags = [folder, "--user-dir", "lwc_fairseq", "--task", "concat_translation", "-s", source, "-t", target]
-    flags += ["--arch", "lwc_transformer", *model_flags(args, weights)]
-    flags += [
-        "--optimizer",
-        "adam",
-        "--lr",
-        "0",
-        "--criterion",
-        "label_smoothed_cross_entropy",
-        "--label-smoothing",
-        args.get("label_smoothing", 0.0),
-    ]
-    flags = [str(flag) for flag in flags]
-    parser = options.get_training_parser()
-    cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, flags))
+    flags = ["--arch", "lwc_transformer", *model_flags(args, weights)]
+    task = [folder, "--user-dir", "lwc_fairseq", "--task", "concat_translation", "-s", source, "-t", target]
+    loss = ["--criterion", "label_smoothed_cross_entropy", "--label-smoothing", str(args.get("label_smoothing", 0.0))]
+    command = [*task, *flags, *loss, "--optimizer", "adam", "--lr", "0"]
+    cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), command))
     updates = state["optimizer_history"][-1]["num_updates"]
     history = {"criterion_name": "LabelSmoothedCrossEntropyCriterion", "optimizer_name": "FairseqAdam"}
-    return {
+    checkpoint = {
         "args": None,
         "cfg": OmegaConf.to_container(cfg, resolve=True, enum_to_str=True),
         "model": {f"encoder.stack.{name}": value for name, value in weights.items()},
@@ -130,9 +121,10 @@ def convert(state: Mapping, data: str | None) -> dict:
         "extra_state": {},
         "last_optimizer_state": None,
     }
+    return checkpoint, flags
 
 
-def model_flags(args: Mapping, weights: Mapping[str, Tensor]) -> list:
+def model_flags(args: Mapping, weights: Mapping[str, Tensor]) -> list[str]:
     """Return the options of `lwc_transformer`. Sizes are those of the weights."""
     _, embed_dim = weights["embedding.tokens.weight"].shape
     layers = sum(name.endswith(".fc1.bias") for name in weights)
@@ -149,7 +141,7 @@ def model_flags(args: Mapping, weights: Mapping[str, Tensor]) -> list:
         flags += ["--no-side-embedding"]
     if args.get("no_token_positional_embeddings"):
         flags += ["--no-position-embedding"]
-    return flags
+    return [str(flag) for flag in flags]
 
 
 def convert_weights(old: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -80,10 +80,8 @@ def who_sees_whom(
     Returns:
         A tensor of the broadcast shape, True where the token attends to the other one.
     """
-    before = other_position <= position
-    if window is None:
-        around = torch.ones_like(before)
-    else:
+    before, around = other_position <= position, True
+    if window is not None:
         before = before & (other_position > position - window)
         around = (other_position >= position - window // 2) & (other_position < position + (window + 1) // 2)
     from_source = (side == 0) & (other_side == 0) & around

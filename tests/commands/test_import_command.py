@@ -142,7 +142,7 @@ def test_translations_of_that_plugin_are_the_same_here(tmp_path, name):
     languages = (*TASK, "-s", "de", "-t", "en")
     search = ("--path", model, "--beam", "5", "--lenpen", "1.7", "--post-process", "--buffer-size", "100")
     text = (PUBLISHED / "source.de").read_text()
-    done = run("fairseq-interactive", PUBLISHED, *languages, *search, "--batch-size", "32", input=text)
+    done = run("fairseq-interactive", PUBLISHED, *languages, *search, "--batch-size", "32", stdin=text)
     found = hypotheses(done.stdout)
     rows = [line.split("\t") for line in (PUBLISHED / f"{name}.hypotheses.tsv").read_text().splitlines()]
     assert [text for text, _ in found] == [text for _, text in rows]
@@ -153,11 +153,10 @@ def test_an_imported_model_is_trained_further_and_averaged(tiny_data, tmp_path):
     types = 4 + len((tiny_data / "dict.de.txt").read_text().splitlines())
     torch.save(joint_attention(types, kernel_size_list=[3, 2, 4]), tmp_path / "old.pt")
     model = tmp_path / "new.pt"
-    run("lwc-fairseq", "import", tmp_path / "old.pt", model, "--data", tiny_data)
-    form = ("--arch", "lwc_transformer", "--layers", "3", "--embed-dim", "16", "--ffn-embed-dim", "24")
-    form += ("--attention-heads", "2", "--layer-norm", "after", "--positions", "fairseq", "--windows", "3,2,4")
-    form += ("--no-position-embedding", "--max-update", "1", "--lr", "0", "--save-dir", tmp_path / "tuned")
-    run("fairseq-train", tiny_data, *TASK, *TINY_TRAINING, *form, "--finetune-from-model", model)
+    done = run("lwc-fairseq", "import", tmp_path / "old.pt", model, "--data", tiny_data)
+    printed = done.stdout.splitlines()[-1].split()
+    flags = (*printed[printed.index("--arch") :], "--max-update", "1", "--lr", "0", "--save-dir", tmp_path / "tuned")
+    run("fairseq-train", tiny_data, *TASK, *TINY_TRAINING, *flags)
     tuned = tmp_path / "tuned" / "checkpoint_last.pt"
     run("lwc-fairseq", "average", model, tuned, "--out", tmp_path / "mean.pt")
     weights, mean = (torch.load(path)["model"] for path in (model, tmp_path / "mean.pt"))

@@ -17,7 +17,11 @@ from lwc_fairseq.experiments.table_file import load_table
 EXAMPLES = ROOT / "examples"
 TABLES = {
     "lwc_table3": ("lwc_transformer_small", "transformer_small", "transformer_context_gate"),
-    "lwc_table2_en_de": ("lwc_transformer_base", "lwc_transformer_big", "transformer_base", "transformer_big"),
+    "lwc_table1_de_en": ("lwc_local_small",),
+    "lwc_table2_en_de": (
+        *("lwc_transformer_base", "lwc_transformer_big", "lwc_local_big"),
+        *("transformer_base", "transformer_big"),
+    ),
     "deepatt_table5": ("deepatt", "udeepatt", "vdeepatt", "wideatt", "deepnmt", "mheadnmt", "rnnsearch"),
     "abd_table2": ("abd", "nsc_rt", "nsc_hs"),
 }

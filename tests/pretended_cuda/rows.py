@@ -20,6 +20,7 @@ MODELS: dict[str, tuple[str, ...]] = {
     "lwc, stock criterion": (*LWC, *SMOOTHED),
     "lwc --unshared-weights": (*LWC, "--unshared-weights"),
     "lwc --separate-attention": (*LWC, "--separate-attention"),
+    "lwc --windows": (*LWC, "--windows", "3,2"),
     "lwc --no-side-embedding": (*LWC, "--no-side-embedding"),
     "lwc --no-position-embedding": (*LWC, "--no-position-embedding"),
     "lwc --layer-norm before": (*LWC, "--layer-norm", "before"),
