@@ -185,8 +185,9 @@ def is_of_its_kind(source: Source, path: Path) -> bool:
         return tarfile.is_tarfile(path)
     if source.file.endswith(".zip"):
         return zipfile.is_zipfile(path)
+    heads = {".gz": b"\x1f\x8b", ".bz2": b"BZh"}
     with path.open("rb") as file:
-        return not source.file.endswith(".gz") or file.read(2) == b"\x1f\x8b"
+        return file.read(3).startswith(heads.get(Path(source.file).suffix, b""))
 
 
 def digest(path: Path, kind: str) -> str:

@@ -187,6 +187,30 @@ class TestDecoding:
         model.decoder.make_generation_fast_(need_attn=None)
         assert model.decoder(prev, model.encoder(src))[1]["attn"] == [None]
 
+    @pytest.mark.parametrize("separate", [False, True])
+    def test_shown_weights_are_those_of_the_windows(self, separate):
+        """Of all target tokens at once, and of the last one in a step."""
+        model = make_lwc(windows="1,2,4", separate_attention=separate)
+        src, prev = random_batch([(4, 7)])
+        together = model.attention(src, prev).target
+        encoder_out, state = model.encoder(src), {}
+        for length in range(1, 8):
+            _, extra = model.decoder(prev[:, :length], encoder_out, state)
+        for window, layer, last in zip((1, 2, 4), together, extra["attentions"].target, strict=True):
+            for i in range(7):
+                seen = [j - 4 for j in visible(4 + i, 4, 7, window) if j >= 4]
+                assert layer[0, :, i].sum(0).nonzero().flatten().tolist() == seen
+            assert torch.allclose(last[0, :, 0], layer[0, :, -1], rtol=0, atol=1e-12)
+
+    @EVERY_ABLATION
+    def test_a_prefix_of_several_tokens_equals_the_full_pass(self, ablation):
+        model, _ = make_ablation(ablation)
+        src, prev = random_batch([(4, 6), (2, 6), (7, 6)])
+        encoder_out, state, steps = model.encoder(src), {}, []
+        for length in (2, 5, 6):
+            steps.append(model.decoder(prev[:, :length], encoder_out, state)[0])
+        assert torch.allclose(torch.cat(steps, dim=1), model(src, None, prev)[0], rtol=0, atol=1e-12)
+
     @EVERY_ABLATION
     def test_a_sentence_alone_equals_the_same_in_a_batch(self, ablation):
         src, _ = random_batch([(5, 1), (1, 1), (9, 1), (3, 1)], types=40)

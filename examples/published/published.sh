@@ -1,0 +1,62 @@
+# What the scripts in examples/published share. A script sets `source`, `target`, `test_set` and `lenpen`, sources this
+# file, and calls `model_and_data` and `translate_published`.
+source "$(dirname "$0")/../recipe.sh"
+parse '--from= --out= --' "$@"
+[ ${#words[@]} = 0 ] || usage
+out=${out:-$PWD/runs/published-${program%.sh}}
+steps=4
+
+# unpack COMMAND...: writes the output of a command to $making.
+unpack() { "$@" > "$making"; }
+
+# test_data: unpacks the binary test set, wherever it lies in its archive.
+test_data() {
+  local unpacked=$making.unpacked folder
+  rm -rf "$unpacked" && mkdir -p "$unpacked"
+  tar -xzf "$out/archives/$test_set" -C "$unpacked"
+  folder=$(find "$unpacked" -name "dict.$source.txt" -printf '%h\n' | head -n 1)
+  [ -n "$folder" ] && [ -f "$folder/test.$source-$target.$source.idx" ] || {
+    rm -rf "$unpacked"
+    fail "$out/archives/$test_set has no dict.$source.txt beside a test.$source-$target.$source.idx: is it the test set?"
+  }
+  mv "$folder" "$making"
+  rm -rf "$unpacked"
+}
+
+# import_model: converts the authors' checkpoint. It is refused if it is of another model, or of other dictionaries.
+import_model() { lwc-fairseq import "$out/joint.pt" "$making" --data "$out/data"; }
+
+# model_and_data ARCHIVES COMMAND...: fetches the model in ARCHIVES, a list of names, and the test set. The command prints
+# the checkpoint in the archives.
+model_and_data() {
+  local names
+  read -ra names <<< "$1"
+  step "fetching" "$out/fetched" fetch_all "${names[@]}" "$test_set"
+  step "unpacking the model" "$out/joint.pt" unpack "${@:2}"
+  step "unpacking the test set" "$out/data" test_data
+  step "importing the model" "$out/model.pt" import_model
+}
+
+# fetch_all NAME...: fetches files into $out/archives.
+fetch_all() {
+  archives 1 "$@"
+  touch "$making"
+}
+
+# translate_published AS_REPORTED: translates the test set as the authors do, and prints its BLEU beside theirs.
+# If `split_compounds` is set, BLEU is computed after the parts of words with hyphens were made words of their own.
+split_compounds=''
+translate_published() {
+  local side
+  generate "$out/data" "$out/model.pt" "$out/test" --beam 5 --lenpen "$lenpen" --post-process
+  in_order "$out/test.generated" T 2 > "$out/test.reference"
+  for side in txt reference; do
+    if [ -n "$split_compounds" ]; then
+      sed -E 's/(\S)-(\S)/\1 ##AT##-##AT## \2/g' "$out/test.$side" > "$out/test.$side.scored"
+    else
+      cp "$out/test.$side" "$out/test.$side.scored"
+    fi
+  done
+  echo "BLEU of $out/test.txt; the authors report $1"
+  sacrebleu "$out/test.reference.scored" -i "$out/test.txt.scored" --tokenize none --force --score-only --width 2
+}
