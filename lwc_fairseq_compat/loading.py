@@ -95,8 +95,8 @@ def check_names(names, user_dir):
     known = {**known, "model": {**ARCH_MODEL_REGISTRY, **MODEL_REGISTRY}, "task": TASK_REGISTRY}
     for part, name in names.items():
         if name is not None and name not in known[part]:
-            known_hints = [hint for part_of_name, hint in HINTS.items() if part_of_name in name]
-            raise UserError(f"its {part}, {name}, is part of a plugin: {(*known_hints, plugin_hint(user_dir))[0]}")
+            hint = next((hint for key, hint in HINTS.items() if key in name), plugin_hint(user_dir))
+            raise UserError(f"its {part}, {name}, is part of a plugin: {hint}")
 
 
 @mends("fairseq.checkpoint_utils", "convert_namespace_to_omegaconf")

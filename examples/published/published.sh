@@ -9,31 +9,26 @@ steps=4
 # unpack COMMAND...: writes the output of a command to $making.
 unpack() { "$@" > "$making"; }
 
-# test_data: unpacks the binary test set, wherever it lies in its archive.
-test_data() {
-  local unpacked=$making.unpacked folder
-  rm -rf "$unpacked" && mkdir -p "$unpacked"
-  tar -xzf "$out/archives/$test_set" -C "$unpacked"
-  folder=$(find "$unpacked" -name "dict.$source.txt" -printf '%h\n' | head -n 1)
-  [ -n "$folder" ] && [ -f "$folder/test.$source-$target.$source.idx" ] || {
-    rm -rf "$unpacked"
-    fail "$out/archives/$test_set has no dict.$source.txt beside a test.$source-$target.$source.idx: is it the test set?"
-  }
-  mv "$folder" "$making"
-  rm -rf "$unpacked"
+# unpack_test_set: unpacks the archive with the binary test set.
+unpack_test_set() {
+  mkdir -p "$making"
+  tar -xzf "$out/archives/$test_set" -C "$making"
 }
 
 # import_model: converts the authors' checkpoint. It is refused if it is of another model, or of other dictionaries.
-import_model() { lwc-fairseq import "$out/joint.pt" "$making" --data "$out/data"; }
+import_model() { lwc-fairseq import "$out/joint.pt" "$making" --data "$data"; }
 
 # model_and_data ARCHIVES COMMAND...: fetches the model in ARCHIVES, a list of names, and the test set. The command prints
-# the checkpoint in the archives.
+# the checkpoint in the archives. Sets $data to the folder of the test set, wherever it lies in its archive.
 model_and_data() {
   local names
   read -ra names <<< "$1"
   step "fetching" "$out/fetched" fetch_all "${names[@]}" "$test_set"
   step "unpacking the model" "$out/joint.pt" unpack "${@:2}"
-  step "unpacking the test set" "$out/data" test_data
+  step "unpacking the test set" "$out/test_set" unpack_test_set
+  data=$(find "$out/test_set" -name "test.$source-$target.$source.idx" -printf '%h\n' | head -n 1)
+  [ -f "$data/dict.$source.txt" ] ||
+    fail "$out/archives/$test_set has no test.$source-$target.$source.idx beside a dict.$source.txt: is it the test set?"
   step "importing the model" "$out/model.pt" import_model
 }
 
@@ -48,7 +43,7 @@ fetch_all() {
 split_compounds=''
 translate_published() {
   local side
-  generate "$out/data" "$out/model.pt" "$out/test" --beam 5 --lenpen "$lenpen" --post-process
+  generate "$data" "$out/model.pt" "$out/test" --beam 5 --lenpen "$lenpen" --post-process
   in_order "$out/test.generated" T 2 > "$out/test.reference"
   for side in txt reference; do
     if [ -n "$split_compounds" ]; then

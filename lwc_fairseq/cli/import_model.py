@@ -7,15 +7,16 @@ a checkpoint of `lwc_transformer`. So every other command meets one form of chec
 """
 
 import argparse
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 
 import torch
 from fairseq import options
 from fairseq.checkpoint_utils import torch_persistent_save
-from fairseq.data import Dictionary
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from omegaconf import OmegaConf
+from fairseq.tasks import setup_task
+from omegaconf import DictConfig, OmegaConf
 from torch import Tensor
 
 from lwc_fairseq_compat import UserError
@@ -69,6 +70,7 @@ def add_import(commands) -> None:
 
 
 def import_command(args: argparse.Namespace) -> int:
+    logging.getLogger("fairseq").setLevel(logging.WARNING)
     make_place(args.new, "NEW")
     state = read(args.old)
     try:
@@ -91,7 +93,7 @@ def convert(state: Mapping, data: str | None) -> tuple[dict, list[str]]:
         data: the folder with its dictionaries, or None for the one that the checkpoint names.
 
     Raises:
-        UserError: it is no such checkpoint, or `lwc_transformer` has not what it has.
+        UserError: it is no such checkpoint, or `lwc_transformer` has not what it has, or the dictionaries are others.
     """
     args = vars(state.get("args") or argparse.Namespace())
     arch = args.get("arch")
@@ -117,11 +119,25 @@ def convert(state: Mapping, data: str | None) -> tuple[dict, list[str]]:
         "model": {f"encoder.stack.{name}": value for name, value in weights.items()},
         "criterion": None,
         "optimizer_history": [{**history, "lr_scheduler_state": {}, "num_updates": updates}],
-        "task_state": words(Path(data), source, target, len(weights["embedding.tokens.weight"])) if data else {},
+        "task_state": {} if data is None else state_of_task(cfg, types=len(weights["embedding.tokens.weight"])),
         "extra_state": {},
         "last_optimizer_state": None,
     }
     return checkpoint, flags
+
+
+def state_of_task(cfg: DictConfig, types: int) -> dict:
+    """Return what a checkpoint of the task holds: the words of its dictionaries.
+
+    Raises:
+        UserError: a dictionary is missing or has another number of types.
+    """
+    task = setup_task(cfg.task)
+    for dictionary in (task.source_dictionary, task.target_dictionary):
+        if len(dictionary) != types:
+            size = f"{dictionary.file} has {len(dictionary):,}"
+            raise UserError(f"it has {types:,} types, but {size}: give the dictionaries of its training")
+    return task.state_dict()
 
 
 def model_flags(args: Mapping, weights: Mapping[str, Tensor]) -> list[str]:
@@ -168,21 +184,3 @@ def convert_weights(old: Mapping[str, Tensor]) -> dict[str, Tensor]:
             raise UserError(f"lwc_transformer has no place for its weight {name}")
         new[place] = value
     return new
-
-
-def words(data: Path, source: str, target: str, types: int) -> dict:
-    """Return the part of a checkpoint that holds the words of both dictionaries.
-
-    Raises:
-        UserError: a dictionary is missing or has another number of types.
-    """
-    by_name = {}
-    for name, language in (("src_dict", source), ("tgt_dict", target)):
-        path = data / f"dict.{language}.txt"
-        dictionary = Dictionary.load(str(path))
-        if len(dictionary) != types:
-            raise UserError(
-                f"it has {types:,} types, but {path} has {len(dictionary):,}: give the dictionaries of its training"
-            )
-        by_name[name] = "\n".join(dictionary.symbols)
-    return {"dictionaries": by_name}

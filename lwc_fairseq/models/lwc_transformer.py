@@ -291,21 +291,14 @@ class LWCTransformerModel(TranslationModel):
         return extra["attentions"]
 
 
+SMALL = {"embed_dim": 256, "ffn_embed_dim": 1024, "attention_heads": 4}
+BIG = {"embed_dim": 1024, "attention_heads": 16}
 PRESETS = {
-    "lwc_transformer_small": {"embed_dim": 256, "ffn_embed_dim": 1024, "attention_heads": 4},
+    "lwc_transformer_small": SMALL,
     "lwc_transformer_base": {},
-    "lwc_transformer_big": {"embed_dim": 1024, "attention_heads": 16},
-    "lwc_local_small": {
-        "embed_dim": 256,
-        "ffn_embed_dim": 1024,
-        "attention_heads": 4,
-        "windows": "3,5,7,9,11,13,15,17,21,25,29,33,37,41",
-    },
-    "lwc_local_big": {
-        "embed_dim": 1024,
-        "attention_heads": 16,
-        "windows": "7,15,31,63,63,63,63,63,63,63,63,63,63,63",
-    },
+    "lwc_transformer_big": BIG,
+    "lwc_local_small": {**SMALL, "windows": "3,5,7,9,11,13,15,17,21,25,29,33,37,41"},
+    "lwc_local_big": {**BIG, "windows": "7,15,31,63,63,63,63,63,63,63,63,63,63,63"},
 }
 for name, settings in PRESETS.items():
     register_preset(name, LWCTransformerModel, LWCTransformerConfig, **settings)

@@ -28,8 +28,8 @@ class ConcatEmbedding(nn.Module):
         max_positions: tokens of the longest sentence, source or target.
         dropout: probability of dropping an entry of the sum.
         with_sides: False leaves S out, as in the paper's Table 3.
-        positions: "paper" for P above; "fairseq" for fairseq's sinusoids, which have all sines before all cosines,
-            other frequencies, and begin at position `padding_idx` + 1; None leaves P out, as in the paper's Table 3.
+        positions: "paper" for P above; "fairseq" for fairseq's sinusoids; None leaves P out, as in the paper's Table 3.
+            fairseq's have all sines before all cosines, and other frequencies. They begin at `padding_idx` + 1.
     """
 
     def __init__(
@@ -48,7 +48,8 @@ class ConcatEmbedding(nn.Module):
         self.sides = nn.Embedding(2, embed_dim) if with_sides else None
         self.dropout = FairseqDropout(dropout, module_name=type(self).__name__)
         if positions == "fairseq":
-            table = fairseq_sinusoids(max_positions, embed_dim, padding_idx)
+            first = padding_idx + 1
+            table = SinusoidalPositionalEmbedding.get_embedding(first + max_positions, embed_dim)[first:]
         else:
             table = None if positions is None else sinusoids(max_positions, embed_dim)
         self.register_buffer("positions", table, persistent=False)
@@ -73,9 +74,3 @@ def sinusoids(positions: int, embed_dim: int) -> Tensor:
     pair = torch.arange(0, embed_dim, 2, dtype=torch.float64)
     angle = position / 10000 ** (pair / embed_dim)
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1).to(torch.get_default_dtype())
-
-
-def fairseq_sinusoids(positions: int, embed_dim: int, padding_idx: int) -> Tensor:
-    """The sinusoids of fairseq's Transformer, (positions, d). fairseq counts from `padding_idx` + 1."""
-    first = padding_idx + 1
-    return SinusoidalPositionalEmbedding.get_embedding(first + positions, embed_dim)[first:]

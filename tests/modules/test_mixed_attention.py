@@ -10,7 +10,10 @@ from lwc_fairseq.modules.mixed_attention import (
     PaddedAttention,
     attend_packed,
     mixed_attention_mask,
+    step_mask,
 )
+from lwc_fairseq.modules.source_cache import SourceCache
+from lwc_fairseq.modules.target_cache import TargetCache
 
 LENGTHS = [(3, 2), (1, 4), (5, 1)]
 
@@ -37,6 +40,23 @@ def test_mask_is_equation_3_for_every_sentence_of_a_ragged_batch():
 def test_mask_of_two_source_and_three_target_tokens():
     mask = mixed_attention_mask(torch.tensor([2]), 5)[0].int().tolist()
     assert mask == [[1, 1, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("window", "expected"),
+    [
+        (None, [[1, 0, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0], [0, 1, 0, 1]]),
+        (1, [[1, 0, 0, 0], [0, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 1]]),
+    ],
+)
+def test_new_tokens_do_not_see_later_ones(window, expected):
+    """Two hypotheses of a sentence of one word, with two new tokens each; the slots of a token are side by side."""
+    keys = [torch.zeros(1, 1, 1, 2)]
+    source = SourceCache(keys, keys, torch.tensor([[False]]))
+    target = TargetCache.beside(source, rows=2)
+    target.reserve(2)
+    mask = step_mask(source, target, window)[0, 0].eq(0).int()
+    assert mask[:, 0].all() and mask[:, 1:].tolist() == expected
 
 
 def attention_by_loops(qkv, lengths):
