@@ -7,7 +7,7 @@
 #   --out   default: runs/published-iwslt14_de_en
 #   flags   go to fairseq-generate
 source=de target=en lenpen=1.7 test_set=joint-iwslt14.31K.de-en.test.tgz
-. "$(dirname "$0")/published.sh"
+. "$(dirname "$0")/recipe.sh"
 
 model_and_data joint-iwslt_de_en.pt cat "$out/archives/joint-iwslt_de_en.pt"
 translate_published "35.7 (Fonollosa et al., 2019)"

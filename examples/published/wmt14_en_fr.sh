@@ -7,7 +7,7 @@
 #   --out   default: runs/published-wmt14_en_fr
 #   flags   go to fairseq-generate
 source=en target=fr lenpen=0.9 test_set=joint-wmt14_en_fr.test.tgz
-. "$(dirname "$0")/published.sh"
+. "$(dirname "$0")/recipe.sh"
 
 parts=$out/archives/joint-wmt_en_fr_big.pt
 model_and_data "joint-wmt_en_fr_big.pt_aa joint-wmt_en_fr_big.pt_ab" cat "${parts}_aa" "${parts}_ab"
