@@ -4,8 +4,8 @@
 |---|---|---|
 | no weight sharing | --unshared-weights | :class:`UnsharedStack` |
 | no mixed attention | --separate-attention | :class:`SeparateAttentionStack` |
-| no source/target embedding | --no-side-embedding | `with_sides` of :class:`~..modules.embedding.ConcatEmbedding` |
-| no position embedding | --no-position-embedding | `positions` of the same class |
+| no source/target embedding | --no-side-embedding | :class:`~.lwc_transformer.ConcatEmbedding` |
+| no position embedding | --no-position-embedding | the same class |
 
 The options can be combined. The letters for shapes are those of :mod:`~.lwc_transformer`.
 """
@@ -14,11 +14,16 @@ import torch
 from torch import Tensor
 
 from ..data.packing import Packing
-from ..modules.coordinated_layer import CoordinatedLayer
-from ..modules.separate_attention import PackedSeparateAttention, SeparateAttend, StepSeparateAttention
-from ..modules.source_cache import pad_keys_and_values
-from .lwc_config import LWCTransformerConfig
-from .lwc_transformer import STACKS, CoordinatedStack
+from ..modules.mixed_attention import (
+    PaddedAttention,
+    StepAttention,
+    add_scores_,
+    mixed_attention_mask,
+    pad_keys_and_values,
+    padded_sides_and_positions,
+    softmax,
+)
+from .lwc_transformer import STACKS, CoordinatedLayer, CoordinatedStack, LWCTransformerConfig
 
 
 class UnsharedStack(CoordinatedStack):
@@ -46,11 +51,81 @@ class UnsharedStack(CoordinatedStack):
     def read_source(self, packing: Packing) -> list[tuple[Tensor, Tensor]]:
         attend = self.packed_attention(packing, window=None)
         x = self.embedding(packing.tokens, packing.sides, packing.positions)
-        kept = []
+        keys_and_values = []
         for source_layer, target_layer in zip(self.source_layers, self.layers, strict=True):
             x = source_layer.finish(x, attend(source_layer.project(x)))
-            kept.append(pad_keys_and_values(target_layer.project(x), packing))
-        return kept
+            keys_and_values.append(pad_keys_and_values(target_layer.project(x), packing))
+        return keys_and_values
+
+
+class PackedSeparateAttention:
+    """The two attentions within the packed stream: first of each token over its own side (the source, or the target so
+    far), then of any queries over the source.
+
+    Args:
+        dropout: probability of dropping an attention weight.
+        window: that of the layer, or None.
+    """
+
+    def __init__(self, packing: Packing, dropout: float, window: int | None = None):
+        own_side, source = separate_attention_masks(packing.source_lengths, packing.length, window)
+        self._to_own_side = PaddedAttention(packing, own_side, dropout)
+        self._to_source = PaddedAttention(packing, source, dropout)
+        self.is_target = packing.sides.bool()[:, None]
+
+    def __call__(self, qkv: Tensor) -> Tensor:
+        """Map queries, keys and values (T, 3, H, d/H) to contexts (T, H, d/H)."""
+        return self._to_own_side(qkv)
+
+    def to_source(self, qkv: Tensor, below: Tensor) -> Tensor:
+        """Compute the contexts of the queries in `qkv` over the source's keys and values in `below`."""
+        return self._to_source(torch.stack([qkv[:, 0], below[:, 1], below[:, 2]], dim=1))
+
+    def on_target(self, new: Tensor, old: Tensor) -> Tensor:
+        """Return states (T, d): `new` for target tokens, `old` for source tokens."""
+        return torch.where(self.is_target, new, old)
+
+
+def separate_attention_masks(source_lengths: Tensor, length: int, window: int | None) -> tuple[Tensor, Tensor]:
+    """Return the masks of self-attention and of source attention, for sentences padded on the right to `length`.
+
+    Args:
+        source_lengths: (B,) n of each sentence.
+        window: that of the layer, or None; it limits self-attention alone.
+
+    Returns:
+        Two tensors (B, length, length), True where token i (second axis) may attend to token j (third axis). Rows
+        beyond a sentence's end are never used. They attend to some token, so that no softmax is empty.
+    """
+    sides, _ = padded_sides_and_positions(source_lengths, length)
+    own = mixed_attention_mask(source_lengths, length, window) & (sides[:, :, None] == sides[:, None])
+    in_source = sides == 0
+    source = (in_source | (source_lengths == 0)[:, None])[:, None].expand_as(own)
+    return own, source
+
+
+class StepSeparateAttention(StepAttention):
+    """The two attentions of m new target tokens in one layer. They use the same caches as mixed attention."""
+
+    def __call__(self, qkv: Tensor) -> Tensor:
+        """Map queries, keys and values (R, m, 3, H, d/H) to contexts (R, m, H, d/H) over the target so far."""
+        mask = self.mask[..., self.source.padding_mask.size(1) :]
+        keys, values = self.extended_target(qkv, mask.size(-1))
+        scores = self.for_heads(mask)
+        add_scores_(scores, self.group_by_sentence(qkv[:, :, 0]), keys.flatten(0, 1))
+        self._target_weights = softmax(scores)
+        return self.ungroup(self._target_weights @ values.flatten(0, 1))
+
+    def to_source(self, qkv: Tensor, below: Tensor) -> Tensor:
+        """Map queries in (R, m, 3, H, d/H) to contexts (R, m, H, d/H) over the cached source. `below` is unused."""
+        keys, values = self.cached_source()
+        scores = self.for_heads(self.mask[..., : keys.size(1)])
+        add_scores_(scores, self.group_by_sentence(qkv[:, :, 0]), keys)
+        self._source_weights = softmax(scores)
+        return self.ungroup(self._source_weights @ values)
+
+    def on_target(self, new: Tensor, old: Tensor) -> Tensor:
+        return new
 
 
 class SeparateAttentionLayer(CoordinatedLayer):
@@ -63,7 +138,7 @@ class SeparateAttentionLayer(CoordinatedLayer):
     attention, the keys and values of both sides come from the states below the layer.
     """
 
-    def forward(self, x: Tensor, attend: SeparateAttend) -> Tensor:
+    def forward(self, x: Tensor, attend: PackedSeparateAttention | StepSeparateAttention) -> Tensor:
         below = self.project(x)
         x = self.add_attention(x, attend(below))
         attended = self.add_attention(x, attend.to_source(self.project(x), below))
@@ -80,7 +155,7 @@ class SeparateAttentionStack(CoordinatedStack):
     layer_type = SeparateAttentionLayer
     step_attention = StepSeparateAttention
 
-    def packed_attention(self, packing: Packing, window: int | None) -> SeparateAttend:
+    def packed_attention(self, packing: Packing, window: int | None) -> PackedSeparateAttention:
         return PackedSeparateAttention(packing, self.attention_dropout if self.training else 0.0, window)
 
 

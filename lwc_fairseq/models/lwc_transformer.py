@@ -13,29 +13,303 @@ the model, V types. In decoding, S sentences, R = S · beam hypotheses, t target
 True in a padding mask means padding.
 """
 
+import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Optional
 
 import torch
 from fairseq.data import Dictionary
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import FairseqEncoder, FairseqIncrementalDecoder, register_model
+from fairseq.modules.fairseq_dropout import FairseqDropout
+from fairseq.modules.sinusoidal_positional_embedding import SinusoidalPositionalEmbedding
 from fairseq.utils import get_incremental_state, set_incremental_state
+from omegaconf import II
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from lwc_fairseq_compat import UserError
 
 from ..data.packing import Packing, pack, pad_rows, repack
-from ..modules.borrowed import Borrowed
-from ..modules.coordinated_layer import CoordinatedLayer
-from ..modules.embedding import ConcatEmbedding
-from ..modules.mixed_attention import Attend, StepAttention, attend_packed, step_mask
+from ..modules.mixed_attention import (
+    Attend,
+    MixedAttention,
+    SourceCache,
+    StepAttention,
+    TargetCache,
+    attend_packed,
+    pad_keys_and_values,
+    step_mask,
+)
 from ..modules.output_features import OutputFeatures
-from ..modules.source_cache import SourceCache, pad_keys_and_values
-from ..modules.target_cache import TargetCache
-from .interface import DecoderAttention, TranslationModel
-from .lwc_config import LWCTransformerConfig
-from .presets import register_preset
+from .interface import DecoderAttention, TranslationModel, register_preset
+
+
+@dataclass
+class LWCTransformerConfig(FairseqDataclass):
+    """The options; the defaults are the sizes of the paper's base model."""
+
+    layers: int = field(
+        default=14, metadata={"help": "number of layers, shared by source and target (paper: 10 to 22)"}
+    )
+    embed_dim: int = field(default=512, metadata={"help": "width of the model, d"})
+    ffn_embed_dim: int = field(default=2048, metadata={"help": "width of the feed-forward network"})
+    attention_heads: int = field(default=8, metadata={"help": "attention heads, a divisor of --embed-dim"})
+    dropout: float = field(default=0.1, metadata={"help": "dropout of embeddings and sub-layer outputs"})
+    activation_dropout: float = field(default=0.0, metadata={"help": "dropout after the feed-forward network's ReLU"})
+    attention_dropout: float = field(
+        default=0.0, metadata={"help": "dropout of attention weights; above 0, training uses the slower masked kernel"}
+    )
+    layer_norm: ChoiceEnum(["deepnorm", "before", "after"]) = field(
+        default="deepnorm",
+        metadata={
+            "help": "layer norm before each sub-layer (pre-norm) or after it (post-norm); deepnorm is post-norm with "
+            "weighted residuals"
+        },
+    )
+    normalize_after: Optional[bool] = field(  # noqa: UP045 (fairseq knows this spelling only)
+        default=None,
+        metadata={"help": "the same as --layer-norm after; checkpoints of earlier versions have it"},
+    )
+    residual_gain: Optional[float] = field(  # noqa: UP045
+        default=None,
+        metadata={
+            "help": "factor on the initial weights of each sub-layer's last projection; by default (8 * number of "
+            "layers)^(-1/4) with deepnorm, and 1/sqrt(2 * number of layers) otherwise; 1 is plain Xavier"
+        },
+    )
+    windows: Optional[str] = field(  # noqa: UP045
+        default=None,
+        metadata={
+            "help": "width of each layer's window, as in 3,5,7: in a layer of width k, a source token attends to the k "
+            "source tokens around it, and a target token to the whole source and to the last k target tokens"
+        },
+    )
+    alignment_layer: int = field(
+        default=-1, metadata={"help": "layer whose attention --print-alignment shows, from 0; -1 is the last"}
+    )
+    share_all_embeddings: bool = field(
+        default=False,
+        metadata={"help": "accepted because other models have it; here source, target and output always share theirs"},
+    )
+    unshared_weights: bool = field(
+        default=False, metadata={"help": "ablation: half of --layers process the source, the other half the target"}
+    )
+    separate_attention: bool = field(
+        default=False,
+        metadata={"help": "ablation: attention to the target so far, then to the source, instead of mixed attention"},
+    )
+    positions: ChoiceEnum(["paper", "fairseq"]) = field(
+        default="paper",
+        metadata={
+            "help": "sinusoids of the positions: the paper's, or fairseq's, which have another order, other "
+            "frequencies and another first position; imported models have fairseq's"
+        },
+    )
+    no_side_embedding: bool = field(default=False, metadata={"help": "ablation: omit the source/target embedding"})
+    no_position_embedding: bool = field(default=False, metadata={"help": "ablation: omit the position embedding"})
+    checkpoint_activations: bool = field(
+        default=False,
+        metadata={
+            "help": "keep only the input of each layer and recompute the layer for its gradients: less memory, slower"
+        },
+    )
+    max_source_positions: int = II("task.max_source_positions")
+    max_target_positions: int = II("task.max_target_positions")
+
+    def check(self) -> None:
+        """Raises UserError naming the invalid setting."""
+        for name in ("layers", "embed_dim", "ffn_embed_dim", "attention_heads"):
+            if getattr(self, name) < 1:
+                raise UserError(f"--{name.replace('_', '-')} {getattr(self, name)}: must be at least 1")
+        if self.embed_dim % self.attention_heads:
+            raise UserError(
+                f"--embed-dim {self.embed_dim} is not divisible by --attention-heads {self.attention_heads}: "
+                "choose a number of heads that divides it"
+            )
+        if self.embed_dim % 2:
+            raise UserError(f"--embed-dim {self.embed_dim} is odd: sinusoidal positions need an even width")
+        if self.positions == "fairseq" and self.embed_dim < 4:
+            raise UserError(f"--embed-dim {self.embed_dim} --positions fairseq: fairseq's sinusoids need a width of 4")
+        for name in ("dropout", "activation_dropout", "attention_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise UserError(f"--{name.replace('_', '-')} {getattr(self, name)}: must be in [0, 1)")
+        if self.residual_gain is not None and not self.residual_gain > 0:
+            raise UserError(f"--residual-gain {self.residual_gain}: must be above 0")
+        if self.normalize_after and self.layer_norm == "before":
+            raise UserError("--layer-norm before --normalize-after: they contradict each other: leave one of them out")
+        if self.unshared_weights and self.layers % 2:
+            raise UserError(
+                f"--layers {self.layers} --unshared-weights: half of the layers serve the source; give an even number"
+            )
+        if self.windows is not None:
+            if self.unshared_weights:
+                raise UserError("--windows cannot be combined with --unshared-weights: leave one of them out")
+            widths = self.windows.split(",")
+            if not all(width.strip().isdecimal() and int(width) > 0 for width in widths):
+                raise UserError(
+                    f"--windows {self.windows}: give whole numbers from 1, separated by commas, as in 3,5,7"
+                )
+            if len(widths) != self.layers:
+                raise UserError(
+                    f"--windows {self.windows}: {len(widths)} widths, but --layers {self.layers}: give each layer a "
+                    "width"
+                )
+        depth = self.target_layers
+        if not -depth <= self.alignment_layer < depth:
+            raise UserError(
+                f"--alignment-layer {self.alignment_layer}: with {depth} layers on the target side it must be from "
+                f"{-depth} to {depth - 1}"
+            )
+
+    @property
+    def layer_windows(self) -> list[int | None]:
+        """The width of each layer's window, or None where it has none."""
+        return [None] * self.target_layers if self.windows is None else list(map(int, self.windows.split(",")))
+
+    @property
+    def target_layers(self) -> int:
+        """The number of layers that a target token goes through."""
+        return self.layers // 2 if self.unshared_weights else self.layers
+
+    @property
+    def norm_place(self) -> str:
+        """The value of --layer-norm, which earlier versions wrote as --normalize-after."""
+        if self.normalize_after is None:
+            return str(self.layer_norm)
+        return "after" if self.normalize_after else "before"
+
+    @property
+    def residual_weight(self) -> float:
+        """α, the weight of a sub-layer's input in its output: with DeepNorm (2N)^¼, otherwise 1.
+
+        N is the number of layers that a token goes through. Source: DeepNorm of a decoder without an encoder (Wang et
+        al., *DeepNet: Scaling Transformers to 1,000 Layers*, 2022, Figure 2).
+        """
+        return (2 * self.target_layers) ** 0.25 if self.norm_place == "deepnorm" else 1.0
+
+    @property
+    def initial_gain(self) -> float:
+        """The factor on the initial weights of each sub-layer's last projection.
+
+        By default it is (8N)^-¼ with DeepNorm, as in its paper, and 1/√(2N) otherwise. With the latter, the variance of
+        the sum of the 2N sub-layer outputs does not grow with N (Radford et al., 2019, for GPT-2).
+        """
+        if self.residual_gain is not None:
+            return self.residual_gain
+        depth = self.target_layers
+        return (8 * depth) ** -0.25 if self.norm_place == "deepnorm" else (2 * depth) ** -0.5
+
+
+class ConcatEmbedding(nn.Module):
+    """The input of a concatenated sentence pair:
+
+        x = √d (E[token] + S[side]) + P[position]
+
+    E is one table for both languages. S holds a learned source and a learned target embedding (the paper's Figure 1);
+    --no-side-embedding leaves it out. P is the sinusoid of Vaswani et al., which restarts with the target:
+
+        P[p, 2i] = sin(p / 10000^(2i/d)),  P[p, 2i+1] = cos(p / 10000^(2i/d))
+
+    --positions fairseq has fairseq's sinusoids instead, with all sines before all cosines, other frequencies, and
+    `padding_idx` + 1 as the first position; --no-position-embedding leaves P out.
+
+    The factor √d, fairseq's, puts table entries of variance 1/d on the scale of the sinusoid. The paper is silent on
+    it, and on whether it covers S. Here it does, so that side and token have one scale.
+    """
+
+    def __init__(self, cfg: LWCTransformerConfig, types: int, padding_idx: int):
+        super().__init__()
+        dim = cfg.embed_dim
+        self.scale = math.sqrt(dim)
+        self.tokens = nn.Embedding(types, dim, padding_idx)
+        self.sides = None if cfg.no_side_embedding else nn.Embedding(2, dim)
+        self.dropout = FairseqDropout(cfg.dropout, module_name=type(self).__name__)
+        for table in filter(None, (self.tokens, self.sides)):
+            nn.init.normal_(table.weight, std=dim**-0.5)
+        nn.init.zeros_(self.tokens.weight[padding_idx])
+
+        length, first = max(cfg.max_source_positions, cfg.max_target_positions), padding_idx + 1
+        if cfg.no_position_embedding:
+            positions = None
+        elif str(cfg.positions) == "fairseq":
+            positions = SinusoidalPositionalEmbedding.get_embedding(first + length, dim)[first:]
+        else:
+            positions = sinusoids(length, dim)
+        self.register_buffer("positions", positions, persistent=False)
+
+    def forward(self, tokens: Tensor, sides: Tensor, positions: Tensor) -> Tensor:
+        """Return the embeddings (..., d) of token ids, sides (0 source, 1 target) and positions, all of shape (...)."""
+        x = self.tokens(tokens)
+        if self.sides is not None:
+            x = x + self.sides(sides)
+        x = self.scale * x
+        if self.positions is not None:
+            x = x + self.positions[positions]
+        return self.dropout(x)
+
+
+def sinusoids(positions: int, dim: int) -> Tensor:
+    """Return P above, (positions, d), computed in double precision and rounded once."""
+    position = torch.arange(positions, dtype=torch.float64)[:, None]
+    pair = torch.arange(0, dim, 2, dtype=torch.float64)
+    angle = position / 10000 ** (pair / dim)
+    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1).to(torch.get_default_dtype())
+
+
+class CoordinatedLayer(nn.Module):
+    """Mixed attention and a feed-forward network, with one set of weights for both sides.
+
+    The two sub-layers f are first the attention (eq. 3) and then the feed-forward network (eq. 2):
+
+        pre-norm            x ← x + f(LN(x))
+        post-norm, DeepNorm x ← LN(α x + f(x)), where α = 1 is post-norm
+        FFN(x) = max(0, x W₁ + b₁) W₂ + b₂
+
+    --dropout applies to f(x) before the sum, --activation-dropout inside the feed-forward network, after the ReLU.
+    """
+
+    def __init__(self, cfg: LWCTransformerConfig):
+        super().__init__()
+        self.normalize_after = cfg.norm_place != "before"
+        self.residual_weight = cfg.residual_weight
+        self.attention = MixedAttention(cfg.embed_dim, cfg.attention_heads)
+        self.attention_norm = nn.LayerNorm(cfg.embed_dim)
+        self.fc1 = nn.Linear(cfg.embed_dim, cfg.ffn_embed_dim)
+        self.fc2 = nn.Linear(cfg.ffn_embed_dim, cfg.embed_dim)
+        self.ffn_norm = nn.LayerNorm(cfg.embed_dim)
+        self.dropout = FairseqDropout(cfg.dropout, module_name=type(self).__name__)
+        self.activation_dropout = FairseqDropout(cfg.activation_dropout, module_name=type(self).__name__)
+        for linear in (self.fc1, self.fc2):
+            nn.init.xavier_uniform_(linear.weight)
+            nn.init.zeros_(linear.bias)
+        with torch.no_grad():
+            for last in (self.attention.out, self.fc2):
+                last.weight.mul_(cfg.initial_gain)
+
+    def forward(self, x: Tensor, attend: Attend) -> Tensor:
+        """Map the layer's input, (..., d), to its output, (..., d). `attend` knows the mask."""
+        return self.finish(x, attend(self.project(x)))
+
+    def project(self, x: Tensor) -> Tensor:
+        """Project the layer's input, (..., d), to queries, keys and values, (..., 3, H, d/H)."""
+        return self.attention.project(x if self.normalize_after else self.attention_norm(x))
+
+    def finish(self, x: Tensor, context: Tensor) -> Tensor:
+        """Compute the layer's output, (..., d), from its input, (..., d), and the heads' contexts, (..., H, d/H)."""
+        return self.add_feed_forward(self.add_attention(x, context))
+
+    def add_attention(self, x: Tensor, context: Tensor) -> Tensor:
+        x = torch.add(self.dropout(self.attention.combine(context)), x, alpha=self.residual_weight)
+        return self.attention_norm(x) if self.normalize_after else x
+
+    def add_feed_forward(self, x: Tensor) -> Tensor:
+        y = x if self.normalize_after else self.ffn_norm(x)
+        y = self.fc2(self.activation_dropout(self.fc1(y).relu()))
+        x = torch.add(self.dropout(y), x, alpha=self.residual_weight)
+        return self.ffn_norm(x) if self.normalize_after else x
 
 
 class CoordinatedStack(nn.Module):
@@ -55,25 +329,12 @@ class CoordinatedStack(nn.Module):
         self.attention_dropout = cfg.attention_dropout
         self.windows = cfg.layer_windows
         self.checkpoint_activations = cfg.checkpoint_activations
-        self.embedding = ConcatEmbedding(
-            types,
-            cfg.embed_dim,
-            padding_idx,
-            max_positions=max(cfg.max_source_positions, cfg.max_target_positions),
-            dropout=cfg.dropout,
-            with_sides=not cfg.no_side_embedding,
-            positions=None if cfg.no_position_embedding else str(cfg.positions),
-        )
+        self.embedding = ConcatEmbedding(cfg, types, padding_idx)
         self.layers = self.make_layers(cfg)
         self.norm = nn.LayerNorm(cfg.embed_dim) if cfg.norm_place == "before" else nn.Identity()
 
     def make_layers(self, cfg: LWCTransformerConfig) -> nn.ModuleList:
-        sizes = cfg.embed_dim, cfg.ffn_embed_dim, cfg.attention_heads
-        settings = cfg.dropout, cfg.activation_dropout, cfg.norm_place != "before", cfg.residual_weight
-        layers = nn.ModuleList(self.layer_type(*sizes, *settings) for _ in range(cfg.target_layers))
-        for layer in layers:
-            layer.scale_last_weights(cfg.initial_gain)
-        return layers
+        return nn.ModuleList(self.layer_type(cfg) for _ in range(cfg.target_layers))
 
     def forward(self, packing: Packing) -> Tensor:
         """Return the states (T, d) of a packed stream of sources and targets."""
@@ -87,13 +348,13 @@ class CoordinatedStack(nn.Module):
         """Return each layer's keys and values, (B, H, N, d/H) each, of a packed stream of sources without targets."""
         attentions = self.packed_attentions(packing)
         x = self.embedding(packing.tokens, packing.sides, packing.positions)
-        kept = []
+        keys_and_values = []
         for layer, attend in zip(self.layers, attentions, strict=True):
             qkv = layer.project(x)
-            kept.append(pad_keys_and_values(qkv, packing))
+            keys_and_values.append(pad_keys_and_values(qkv, packing))
             if layer is not self.layers[-1]:  # nothing reads the output of the last layer
                 x = layer.finish(x, attend(qkv))
-        return kept
+        return keys_and_values
 
     def step(
         self, tokens: Tensor, positions: Tensor, source: SourceCache, target: TargetCache
@@ -152,10 +413,14 @@ class LWCDecoder(FairseqIncrementalDecoder):
 
     def __init__(self, cfg: LWCTransformerConfig, dictionary, stack: CoordinatedStack):
         super().__init__(dictionary)
-        self.borrowed = Borrowed(stack)  # the encoder owns it
+        self.shared = (stack,)  # in a tuple, so that the encoder alone registers it and a checkpoint holds it once
         self.alignment_layer = cfg.alignment_layer % cfg.target_layers
         self.max_target_positions = cfg.max_target_positions
         self.need_attn = True
+
+    @property
+    def stack(self) -> CoordinatedStack:
+        return self.shared[0]
 
     def forward(
         self, prev_output_tokens: Tensor, encoder_out: SourceCache, incremental_state: dict | None = None, **unused
@@ -184,17 +449,20 @@ class LWCDecoder(FairseqIncrementalDecoder):
         positions = torch.arange(cache.length, cache.length + new, device=new_tokens.device).expand_as(new_tokens)
 
         cache.reserve(new)
-        x, attentions = self.borrowed.module.step(new_tokens, positions, encoder_out, cache)
+        x, attentions = self.stack.step(new_tokens, positions, encoder_out, cache)
         cache.advance(new)
 
-        shown = attentions if self.need_attn else []
-        weights = DecoderAttention([layer.source_weights for layer in shown], [layer.target_weights for layer in shown])
-        alignment = weights.source[self.alignment_layer].mean(1) if shown else None
+        if not self.need_attn:
+            attentions = []
+        weights = DecoderAttention(
+            [layer.source_weights for layer in attentions], [layer.target_weights for layer in attentions]
+        )
+        alignment = weights.source[self.alignment_layer].mean(1) if attentions else None
         return self.output_layer(x), {"attn": [alignment], "attentions": weights, "inner_states": None}
 
     def output_layer(self, features: Tensor) -> Tensor:
         """Map states (..., d) to logits (..., V) with the token embeddings as weights."""
-        return nn.functional.linear(features, self.borrowed.module.embedding.tokens.weight)
+        return nn.functional.linear(features, self.stack.embedding.tokens.weight)
 
     def reorder_incremental_state(self, incremental_state: dict, new_order: Tensor) -> None:
         cache = get_incremental_state(self, incremental_state, "target")

@@ -11,24 +11,24 @@ which token attends to which.
 
 :class:`MixedAttention` holds the projections. The softmax has no weights. For each layout of the tokens, a callable
 computes it: :class:`PaddedAttention` or :class:`FlashAttention` for the packed stream, :class:`StepAttention` for new
-target tokens in decoding.
+target tokens in decoding, which attend to a :class:`SourceCache` and a :class:`TargetCache`.
 
 Letters: B sentences, T packed tokens, H heads, d width of the model. In decoding, S sentences, R = S · beam hypotheses,
 t target tokens decoded before, m new tokens, N width of the padded source, L = (t + m) · beam slots of the target
-cache.
+cache. True in a padding mask means padding.
 """
 
 import functools
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..data.packing import Packing, pad_rows
-from .source_cache import SourceCache
-from .target_cache import TargetCache
+from .row_groups import kept_sentences
 
 Attend = Callable[[Tensor], Tensor]
 """A function from queries, keys and values, (..., 3, H, d/H), to contexts, (..., H, d/H)."""
@@ -130,11 +130,6 @@ def flash_runs_on(capability: tuple[int, int]) -> bool:
     return capability >= (8, 0)
 
 
-def flash_supports(head_dim: int) -> bool:
-    """Return whether PyTorch's variable-length flash attention has a kernel for this width of a head, d/H."""
-    return head_dim % 8 == 0 and head_dim <= 256
-
-
 def attend_packed(
     packing: Packing, qkv_like: Tensor, head_dim: int, dropout: float, window: int | None = None
 ) -> Attend:
@@ -156,7 +151,8 @@ def attend_packed(
         and half
         and dropout == 0
         and window is None
-        and flash_supports(head_dim)
+        and head_dim % 8 == 0
+        and head_dim <= 256
         and flash_runs_on(torch.cuda.get_device_capability(qkv_like.device))
         and flash_kernel() is not None
     ):
@@ -217,6 +213,159 @@ class FlashAttention:
         query, key, value = qkv.unbind(1)
         window = (-1, 0) if causal else (-1, -1)
         return flash_kernel()(query, key, value, offsets, offsets, length, length, window_size=window)
+
+
+@dataclass(frozen=True)
+class SourceCache:
+    """The output of the encoder: each layer's keys and values of the source, once per sentence.
+
+    The hypotheses of a beam share them.
+    """
+
+    keys: tuple[Tensor, ...]  # one for each layer, (S, H, N, d/H)
+    values: tuple[Tensor, ...]  # the same shapes
+    padding_mask: Tensor  # (S, N), True at padding
+    beam: int = 1  # consecutive rows that share a sentence
+
+    def reorder(self, order: Tensor) -> "SourceCache":
+        """Return the cache for the rows order[0], order[1], ... of this cache, which has S · beam rows.
+
+        Nothing is copied unless sentences are dropped or change places. Reading `order` synchronizes with the device
+        once.
+        """
+        sentences, beam = kept_sentences(order, len(self.padding_mask), self.beam)
+
+        def select(x: Tensor) -> Tensor:
+            return x if sentences is None else x.index_select(0, sentences)
+
+        keys, values = (tuple(map(select, tensors)) for tensors in (self.keys, self.values))
+        return SourceCache(keys, values, select(self.padding_mask), beam)
+
+
+def pad_keys_and_values(qkv: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
+    """Return one layer's keys and values in the layout of a :class:`SourceCache`.
+
+    Args:
+        qkv: (Σn, 3, H, d/H), queries, keys and values of a stream of sources without targets.
+
+    Returns:
+        Keys and values, (S, H, N, d/H) each, zero at padding.
+    """
+    padded = pad_rows(qkv[:, 1:], packing.source_slots, packing.sentences, packing.source_width)
+    keys, values = padded.permute(2, 0, 3, 1, 4).unbind()
+    return keys.contiguous(), values.contiguous()  # each decoding step multiplies them, which is faster in this layout
+
+
+FIRST_TOKENS = 32
+"""Number of target tokens for which a cache initially allocates memory."""
+
+
+class TargetCache:
+    """Each layer's keys and values of the target tokens decoded so far.
+
+    Reordering hypotheses does not move keys and values. Each sentence has `beam` slots for every token. A hypothesis
+    writes each new token into its own slot, and the table `slots` stores which slots hold the tokens of each
+    hypothesis. Attention computes scores for all slots of a sentence and hides those of other hypotheses. Its cost
+    therefore grows with the square of the beam; up to a beam of about ten, this is cheaper than copying.
+
+    The cache allocates memory in advance, and doubles it when it is full.
+
+    Args:
+        layers: number of layers.
+        sentences: S.
+        beam: consecutive rows that belong to one sentence.
+        like: a tensor with the dtype and the device of the keys.
+    """
+
+    def __init__(self, layers: int, sentences: int, beam: int, heads: int, head_dim: int, like: Tensor):
+        # (layer, keys or values, S, H, token, slot, d/H): for each head, the slots of all cached tokens are contiguous
+        self.memory = like.new_empty(layers, 2, sentences, heads, 0, beam, head_dim)
+        self.slots = torch.empty(sentences, beam, 0, dtype=torch.long, device=like.device)
+        self.others = self._others(0)
+
+    @classmethod
+    def beside(cls, source: SourceCache, rows: int) -> "TargetCache":
+        """Create an empty cache for R rows that attend to the sentences of `source`."""
+        keys = source.keys[0]
+        sentences, heads, _, head_dim = keys.shape
+        return cls(len(source.keys), sentences, rows // sentences, heads, head_dim, like=keys)
+
+    @property
+    def length(self) -> int:
+        """t, the number of cached tokens."""
+        return self.slots.size(2)
+
+    @property
+    def beam(self) -> int:
+        return self.slots.size(1)
+
+    def reserve(self, new: int) -> None:
+        """Allocate space for m new tokens, and set `others`, (S, beam, t + m, beam), which is True at the slots of
+        other hypotheses."""
+        needed, capacity = self.length + new, self.memory.size(4)
+        if needed > capacity:
+            shape = list(self.memory.shape)
+            shape[4] = max(needed, 2 * capacity, FIRST_TOKENS)
+            grown = self.memory.new_empty(shape)
+            grown[:, :, :, :, : self.length] = self.memory[:, :, :, :, : self.length]
+            self.memory = grown
+        self.others = self._others(new)
+
+    def _others(self, new: int) -> Tensor:
+        return self._with_new(new)[..., None] != torch.arange(self.beam, device=self.slots.device)
+
+    def extend(self, layer: int, new: Tensor) -> tuple[Tensor, Tensor]:
+        """Write a layer's keys and values of the m new tokens, (R, m, 2, H, d/H). Gradients do not flow through the
+        cache.
+
+        Returns:
+            Views of the layer's keys and values in all slots, (S, H, (t + m) · beam, d/H) each.
+        """
+        total = self.length + new.size(1)
+        by_slot = new.detach().unflatten(0, (-1, self.beam)).permute(3, 0, 4, 2, 1, 5)  # (2, S, H, m, beam, d/H)
+        self.memory[layer, :, :, :, self.length : total] = by_slot
+        keys, values = self.memory[layer, :, :, :, :total].flatten(3, 4)
+        return keys, values
+
+    def advance(self, new: int) -> None:
+        """Count the m new tokens as cached, after every layer has written them."""
+        self.slots = self._with_new(new)
+
+    def _with_new(self, new: int) -> Tensor:
+        """Return the table of slots with m more tokens, each in its hypothesis's own slot, (S, beam, t + m)."""
+        new_slots = torch.arange(self.beam, device=self.slots.device)[:, None].expand(len(self.slots), -1, new)
+        return torch.cat([self.slots, new_slots], dim=2)
+
+    def reorder_hypotheses(self, order: Tensor) -> None:
+        """Continue with the rows order[0], order[1], ..., where each row continues one of the same sentence."""
+        self.slots = self.slots.flatten(0, 1).index_select(0, order).unflatten(0, (-1, self.beam))
+
+    def reorder(self, order: Tensor) -> None:
+        """Continue with the rows order[0], order[1], ...
+
+        Keys and values are copied only if sentences are dropped or change places, or if the beam changes. Reading
+        `order` synchronizes with the device once.
+        """
+        sentences, beam = kept_sentences(order, self.memory.size(2), self.beam)
+        if beam != self.beam:
+            self._regroup(order, beam)
+            return
+        self.reorder_hypotheses(order)
+        if sentences is not None:
+            shape = list(self.memory.shape)
+            shape[2] = len(sentences)
+            fewer = self.memory.new_empty(shape)
+            fewer[:, :, :, :, : self.length] = self.memory[:, :, :, :, : self.length].index_select(2, sentences)
+            self.memory = fewer
+
+    def _regroup(self, order: Tensor, beam: int) -> None:
+        """Copy the tokens of each row into its own slots, for a new beam."""
+        index = self.slots.transpose(1, 2)[None, None, :, None, :, :, None]  # (1, 1, S, 1, t, beam, 1)
+        by_slot = self.memory[:, :, :, :, : self.length].take_along_dim(index, dim=5)
+        by_row = by_slot.movedim(5, 3).flatten(2, 3)  # (layer, 2, R, H, t, d/H)
+        self.memory = by_row.index_select(2, order).unflatten(2, (-1, beam)).movedim(3, 5)
+        slots = torch.arange(beam, device=order.device)[:, None]
+        self.slots = slots.expand(self.memory.size(2), beam, self.length)
 
 
 def step_mask(source: SourceCache, target: TargetCache, window: int | None = None) -> Tensor:

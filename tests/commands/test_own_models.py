@@ -12,8 +12,7 @@ PLUGIN = """
 
     from fairseq.models import register_model
     from lwc_fairseq_compat import UserError
-    from lwc_fairseq.models.lwc_config import LWCTransformerConfig
-    from lwc_fairseq.models.lwc_transformer import CoordinatedStack, LWCTransformerModel
+    from lwc_fairseq.models.lwc_transformer import CoordinatedStack, LWCTransformerConfig, LWCTransformerModel
     from lwc_fairseq.models.deepatt import DeepAttConfig, DeepAttModel
     from lwc_fairseq.modules.multihead_attention import MultiHeadAttention
     from torch import nn

@@ -8,12 +8,12 @@ from lwc_fairseq.modules.mixed_attention import (
     FlashAttention,
     MixedAttention,
     PaddedAttention,
+    SourceCache,
+    TargetCache,
     attend_packed,
     mixed_attention_mask,
     step_mask,
 )
-from lwc_fairseq.modules.source_cache import SourceCache
-from lwc_fairseq.modules.target_cache import TargetCache
 
 LENGTHS = [(3, 2), (1, 4), (5, 1)]
 

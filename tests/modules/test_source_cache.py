@@ -1,7 +1,6 @@
 import torch
 
-from lwc_fairseq.modules.source_cache import SourceCache
-from lwc_fairseq.modules.target_cache import TargetCache
+from lwc_fairseq.modules.mixed_attention import SourceCache, TargetCache
 
 
 def source_cache():

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from lwc_fairseq.modules.target_cache import TargetCache
+from lwc_fairseq.modules.mixed_attention import TargetCache
 
 
 def held(cache, keys):
