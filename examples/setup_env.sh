@@ -59,7 +59,7 @@ pip_install() {
 }
 
 # Prints a checksum that changes when .venv must be made again.
-fingerprint() { { pwd; cat setup.py constraints.txt examples/setup_env.sh; } | cksum; }
+fingerprint() { { pwd; cat setup.py pyproject.toml constraints.txt examples/setup_env.sh; } | cksum; }
 
 if [ -f .venv/ready ] && [ "$(cat .venv/ready)" = "$(fingerprint)" ] && .venv/bin/python -c '' 2>/dev/null; then
   echo "environment: .venv is ready"

@@ -37,7 +37,7 @@ def clone(tmp_path_factory):
     for part in (ROOT / ".venv").iterdir():
         (copy / ".venv" / part.name).symlink_to(part)
     (copy / ".venv" / "ready").unlink()
-    fingerprint = "{ pwd; cat setup.py constraints.txt examples/setup_env.sh; } | cksum > .venv/ready"
+    fingerprint = "{ pwd; cat setup.py pyproject.toml constraints.txt examples/setup_env.sh; } | cksum > .venv/ready"
     run("bash", "-c", fingerprint, cwd=copy)
     return copy
 
