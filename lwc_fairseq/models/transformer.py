@@ -1,15 +1,15 @@
 """The Transformer baselines of the papers: fairseq's own Transformer in their sizes, and one with a context gate."""
 
+import torch
 from fairseq.models import register_model, register_model_architecture
 from fairseq.models.transformer import TransformerConfig, TransformerDecoderBase, TransformerModel
 from fairseq.models.transformer.transformer_legacy import base_architecture
 from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
-from torch import Tensor
+from torch import Tensor, nn
 
 from lwc_fairseq_compat import UserError
 
-from ..modules.context_gate import ContextGate
 from .presets import make_preset_class
 
 
@@ -43,12 +43,33 @@ class PaperTransformer(TransformerModel):
         return super().build_model(args, task)
 
 
+class ContextGate(nn.Module):
+    """Weighs a decoder layer's target context against its source context, after Tu, Liu, Lu, Liu, Li (TACL 2017):
+
+        z = σ(w · [x; t; s] + b),   2 (1 - z) t + 2 z s
+
+    Here x is the state, t the target context and s the source context of a position, d numbers each, and z is a scalar.
+    w and b are initially 0, so that z is ½ and the result is t + s, as in a layer without the gate.
+    """
+
+    def __init__(self, embed_dim: int):
+        super().__init__()
+        self.gate = nn.Linear(3 * embed_dim, 1)
+        nn.init.zeros_(self.gate.weight)
+        nn.init.zeros_(self.gate.bias)
+
+    def forward(self, state: Tensor, target_context: Tensor, source_context: Tensor) -> Tensor:
+        """Combine three tensors (..., d) into one."""
+        z = self.gate(torch.cat([state, target_context, source_context], dim=-1)).sigmoid()
+        return 2 * ((1 - z) * target_context + z * source_context)
+
+
 class ContextGateTransformer(PaperTransformer):
     """The baseline with a context gate in each decoder layer (Tu et al., TACL 2017; He et al., §5.4).
 
     He et al. give the details in a supplement, which was not available. In this implementation, each decoder layer
     computes a scalar gate for each position. The gate weighs the output of self-attention (the target context) against
-    the output of source attention (:class:`~lwc_fairseq.modules.context_gate.ContextGate`). With 31,300 types it has
+    the output of source attention (:class:`ContextGate`). With 31,300 types it has
     19.08M parameters, as published.
     """
 

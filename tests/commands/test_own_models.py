@@ -15,7 +15,7 @@ PLUGIN = """
     from lwc_fairseq.models.lwc_config import LWCTransformerConfig
     from lwc_fairseq.models.lwc_transformer import CoordinatedStack, LWCTransformerModel
     from lwc_fairseq.models.deepatt import DeepAttConfig, DeepAttModel
-    from lwc_fairseq.modules.multihead_attention import MultiHeadAttention
+    from lwc_fairseq.modules.recurrent import MultiHeadAttention
     from torch import nn
 
     @register_model("deepatt_replaced", dataclass=DeepAttConfig)

@@ -7,7 +7,7 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from omegaconf import OmegaConf
 
 from conftest import PAD, ROOT, TINY_TRAINING, hypotheses, make_dictionary, make_lwc, random_batch, run
-from lwc_fairseq.modules.context_gate import ContextGate
+from lwc_fairseq.models.transformer import ContextGate
 from properties import generated_scores_are_those_of_teacher_forcing
 
 SMALL = {"encoder_embed_dim": 16, "encoder_ffn_embed_dim": 24, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0}
