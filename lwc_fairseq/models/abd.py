@@ -206,8 +206,8 @@ class ABDDecoder(RecurrentDecoder):
 
     def begin(self, encoder_out: SourceMemory) -> DecodingState:
         """Search for the reverse translation, and return the forward decoder's state before its first step."""
-        found = self.search(encoder_out, self.begin_backward(encoder_out))
-        return self.begin_forward(encoder_out, reverse_memory(found.states, found.padding_mask))
+        translation = self.search(encoder_out, self.begin_backward(encoder_out))
+        return self.begin_forward(encoder_out, reverse_memory(translation.states, translation.padding_mask))
 
     def begin_backward(self, encoder_out: SourceMemory) -> DecodingState:
         """Return the backward decoder's state before its first step."""
@@ -314,25 +314,23 @@ class ABDModel(ReverseContextModel, BidirectionalModel):
         if self.training and self.decoder.cfg.reverse_context == "reference":
             steps, _ = decoder.run(reference, start)
             return reverse_memory(steps.states, reference.eq(pad)), steps
-        found = self.decoder.search(source, start)
-        # The search builds no autograd graph, so training runs the backward decoder again over the tokens found, to
-        # get gradients for their states. These tokens and the reversed target are two rows of each sentence, which
+        translation = self.decoder.search(source, start)
+        # The search builds no autograd graph, so training runs the backward decoder again over its tokens, to get
+        # gradients for their states. These tokens and the reversed target are two rows of each sentence, which
         # share its memory as the rows of a beam do.
-        runs = [found.inputs] if self.training else []
+        runs = [translation.inputs] if self.training else []
         runs += [reference] if backward else []
         if not runs:
-            return reverse_memory(found.states, found.padding_mask), None
+            return reverse_memory(translation.states, translation.padding_mask), None
         tokens = pad_sequence([run.T for run in runs], padding_value=pad)  # (steps, runs, B)
         steps, _ = decoder.run(tokens.permute(2, 1, 0).flatten(0, 1), start)
         by_run = [take_rows(steps, i, len(runs), run.size(1)) for i, run in enumerate(runs)]
-        states = by_run[0].states if self.training else found.states
-        return reverse_memory(states, found.padding_mask), by_run[-1]
+        states = by_run[0].states if self.training else translation.states
+        return reverse_memory(states, translation.padding_mask), by_run[-1]
 
 
 def take_rows(steps: Steps, first: int, every: int, length: int) -> Steps:
     """Return the first `length` steps of the rows first, first + every, first + 2 · every, …"""
-
-    def take(x: Tensor) -> Tensor:
-        return x[first::every, :length]
-
-    return Steps(take(steps.words), take(steps.states), *([take(x) for x in xs] for xs in steps[2:]))
+    words, states, *by_attention = steps
+    rows = slice(first, None, every)
+    return Steps(words[rows, :length], states[rows, :length], *([x[rows, :length] for x in xs] for xs in by_attention))

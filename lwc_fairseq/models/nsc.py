@@ -68,12 +68,8 @@ class NSCConfig(ReverseContextConfig):
 
 
 class NSCEncoder(RecurrentEncoder):
-    """An encoder of the source and of its reverse translation by a trained model.
-
-    Args:
-        reverse_model: the trained model, which stays frozen.
-        shared: the parts of :class:`RecurrentEncoder` that belong to the trained model.
-    """
+    """An encoder of the source and of its reverse translation by `reverse_model`, which stays frozen. `shared` are the
+    parts of a :class:`RecurrentEncoder` that belong to that model."""
 
     def __init__(self, cfg: NSCConfig, dictionary, reverse_model: RNNSearchModel, **shared: nn.Module):
         super().__init__(cfg, dictionary, **shared)
@@ -92,14 +88,13 @@ class NSCEncoder(RecurrentEncoder):
             return self.search_anew(src_tokens, limits)
         return self.known.look_up(src_tokens, lambda rows: self.search_anew(src_tokens[rows], limits[rows]))
 
+    @torch.no_grad()
     def search_anew(self, src_tokens: Tensor, limits: Tensor) -> Tensor:
         """Translate all sources, each into at most as many tokens as `limits` (S) allow."""
+        model = self.reverse_model
         if self.cfg.reverse_beam > 1:
-            return search_with_beam(self.reverse_model, src_tokens, limits, self.cfg.reverse_beam)
-        decoder = self.reverse_model.decoder
-        with torch.no_grad():
-            start = decoder.begin(self.reverse_model.encoder(src_tokens))
-        return search_greedily(decoder, start, limits).outputs
+            return search_with_beam(model, src_tokens, limits, self.cfg.reverse_beam)
+        return search_greedily(model.decoder, model.decoder.begin(model.encoder(src_tokens)), limits).outputs
 
     def reverse_context(self, src_tokens: Tensor, translations: Tensor) -> Memory:
         """Return what the decoder attends to, for the reverse translations (S, T)."""
@@ -120,7 +115,6 @@ class NSCModel(ReverseContextModel):
 
     @staticmethod
     def make_decoder(cfg: NSCConfig, dictionary, reverse_model: RNNSearchModel) -> RecurrentDecoder:
-        """Build the second model's decoder."""
         raise NotImplementedError
 
     @classmethod
@@ -173,14 +167,8 @@ class CombiningGRU(nn.Module):
         a_j = Att(s̃_j, [a^1_j; ...; a^K_j])      the same additive attention, over the K contexts
         s_j = GRU(s̃_j, a_j)
 
-    The interface is that of :class:`~lwc_fairseq.modules.recurrent.ConditionalGRU`, but `forward` returns only the
-    combined context.
-
-    Args:
-        input_dim: width of x.
-        dim: d.
-        memory_dim: D of all memories.
-        memories: K.
+    It works as :class:`~lwc_fairseq.modules.recurrent.ConditionalGRU` does, but returns only the combined context.
+    `memories` is K, and `memory_dim` is D of all of them.
     """
 
     def __init__(self, input_dim: int, dim: int, memory_dim: int, memories: int):

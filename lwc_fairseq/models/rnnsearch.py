@@ -102,11 +102,7 @@ class RecurrentModel(TranslationModel):
 
     @classmethod
     def build_model(cls, cfg, task):
-        """Build the model, share embeddings if --share-all-embeddings is set, and draw the initial weights.
-
-        Raises:
-            UserError: an option is invalid, or --share-all-embeddings is set and the dictionaries differ.
-        """
+        """Build the model, share embeddings if --share-all-embeddings is set, and draw the initial weights."""
         cfg = cls.read_config(cfg)
         encoder = cls.build_encoder(cfg, task.source_dictionary)
         model = cls(encoder, cls.build_decoder(cfg, task.target_dictionary))
@@ -116,7 +112,11 @@ class RecurrentModel(TranslationModel):
         return model
 
     def share_embeddings(self) -> None:
-        """Let the encoder, the decoders and their output layers use the decoder's embedding table."""
+        """Let the encoder and the output layers use the decoder's embedding table.
+
+        Raises:
+            UserError: the dictionaries differ.
+        """
         source, target = self.encoder.dictionary, self.decoder.dictionary
         if source != target:
             raise UserError(
@@ -129,11 +129,7 @@ class RecurrentModel(TranslationModel):
                 module.output.weight = self.decoder.embedding.weight
 
     def forward(
-        self,
-        src_tokens: Tensor,
-        src_lengths: Tensor,
-        prev_output_tokens: Tensor,
-        target_slots: Tensor | None = None,
+        self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, target_slots: Tensor | None = None
     ) -> tuple[Tensor, dict] | OutputFeatures:
         """Teacher forcing. Returns logits (B, m, V) for the token after each of prev_output_tokens (B, m)."""
         return self.decoder(prev_output_tokens, self.encoder(src_tokens, src_lengths), target_slots=target_slots)

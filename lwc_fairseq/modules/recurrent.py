@@ -4,8 +4,9 @@ A memory is a sequence of states that a decoder attends to. It is projected once
 sentence share it: when fairseq's generator repeats sentences for a beam, only `beam` grows, and nothing is copied.
 
 Letters: B sentences in training; in decoding, S sentences and R = S · beam hypotheses, one row each. n source tokens
-or memory positions, m target tokens, T steps, E embedding width, d state width, D memory width, H heads, V types. True
-in a padding mask means padding.
+or memory positions, m target tokens, T steps, E embedding width, d state width (`dim`), D memory width (`memory_dim`),
+H heads, V types. True in a padding mask means padding. With `plain`, autograd computes the equations, not the kernels,
+which are faster.
 """
 
 import math
@@ -38,10 +39,6 @@ class GRUCell(nn.Module):
         h' = (1 - z) ∘ h + z ∘ h̃                    GRU(h, x)
 
     The reset gate multiplies the state before the recurrent product; torch.nn.GRU applies it after the product.
-
-    Args:
-        input_dim: width of x.
-        dim: d.
     """
 
     def __init__(self, input_dim: int, dim: int):
@@ -61,13 +58,8 @@ class GRUCell(nn.Module):
 
 
 class GRULayer(nn.Module):
-    """A chain of GRUs over input sequences that are known beforehand. In each step, the state passes through all GRUs.
-
-    Args:
-        input_dims: width of each GRU's input, in the order of the chain.
-        dim: d.
-        plain: compute the equations with autograd instead of the kernel, which is faster.
-    """
+    """A chain of GRUs over input sequences that are known beforehand. In each step, the state passes through all GRUs,
+    in the order of `input_dims`, the widths of their inputs."""
 
     def __init__(self, input_dims: list[int], dim: int, plain: bool = False):
         super().__init__()
@@ -136,10 +128,6 @@ class AdditiveAttention(nn.Module):
         α_i = softmax_i(v · tanh(W s + U h_i)),   a = Σ_i α_i h_i
 
     This is also eq. 9 of DeepAtt, where the score includes the exp of the softmax.
-
-    Args:
-        memory_dim: D.
-        dim: d, also the width of the attention.
     """
 
     def __init__(self, memory_dim: int, dim: int):
@@ -171,11 +159,6 @@ class MultiHeadAttention(nn.Module):
 
     The modules of the same name in fairseq and torch compute all steps at once. Here, the query is a state that depends
     on the attention of the previous step.
-
-    Args:
-        memory_dim: D.
-        dim: d, also the width of the contexts.
-        heads: H, a divisor of d.
     """
 
     def __init__(self, memory_dim: int, dim: int, heads: int):
@@ -225,12 +208,8 @@ class ConditionalGRU(nn.Module):
     bidirectional decoding.
 
     Args:
-        input_dim: width of x.
-        dim: d.
         memory_dims: D of each memory, in groups.
-        heads: heads of multi-head attention; 0 is additive attention.
-        plain: compute the equations with autograd instead of the kernel, which is faster. Only additive attention has a
-            kernel.
+        heads: H of multi-head attention, a divisor of d; 0 is additive attention, which alone has a kernel.
     """
 
     def __init__(self, input_dim: int, dim: int, memory_dims: list[list[int]], heads: int = 0, plain: bool = False):
@@ -255,7 +234,7 @@ class ConditionalGRU(nn.Module):
 
     @property
     def plain(self) -> bool:
-        """Whether autograd computes the equations. Found on each call, because an attention may have been replaced."""
+        """Whether autograd computes the equations. An attention may have been replaced since construction."""
         return self._plain or any(type(attention) is not AdditiveAttention for attention in self.attentions)
 
     @property
@@ -279,12 +258,7 @@ class ConditionalGRU(nn.Module):
     def forward(
         self, inputs: Tensor, state: Tensor, memories: list[ProjectedMemory]
     ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
-        """Run T steps.
-
-        Args:
-            inputs: x, (T, R, input_dim).
-            state: the state before the first step, (R, d).
-            memories: one projected memory for each attention.
+        """Run T steps over x (T, R, input_dim), from a state (R, d), with a projected memory for each attention.
 
         Returns:
             The states s (T, R, d); the contexts of each attention, (R, T, D), or (R, T, d) with multi-head attention;
@@ -293,12 +267,26 @@ class ConditionalGRU(nn.Module):
         # Without `contiguous`, linear would copy the inputs as well, and add b in a pass of its own.
         projected = self.cells[0].input(inputs.contiguous())
         state = state.to(projected.dtype)  # half precision under autocast
-        return (self._run if self.plain else self._run_kernel)(projected, state, memories)
+        if self.plain:
+            return self._run_plain(projected, state, memories)
+        readers = [
+            AdditiveReader(attention.query.weight, attention.energy, memory.keys, memory.gates, memory.padding_mask)
+            for attention, memory in zip(self.attentions, memories, strict=True)
+        ]
+        links = [Link(self.cells[0].recurrent, projected)]
+        for cell, group in zip(self.cells[1:], divide(readers, self.group_sizes), strict=True):
+            links.append(Link(cell.recurrent, readers=tuple(group)))
+        states, weights = run_chain(links, len(projected), state)
+        alphas = [alpha.permute(1, 2, 0, 3).flatten(0, 1) for alpha in weights]  # (R, T, n)
+        contexts = []
+        for alpha, memory in zip(alphas, memories, strict=True):  # one product computes the contexts of all steps
+            by_sentence = alpha.unflatten(0, (len(memory.values), -1)).flatten(1, 2)  # (S, beam · T, n)
+            contexts.append(torch.bmm(by_sentence, memory.values).view(*alpha.shape[:2], -1))
+        return states, contexts, alphas
 
-    def _run(
+    def _run_plain(
         self, projected: Tensor, state: Tensor, memories: list[ProjectedMemory]
     ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
-        """Compute the equations step by step."""
         groups = divide(list(zip(self.attentions, memories, strict=True)), self.group_sizes)
         states, contexts, weights = [], [], []
         for x in projected:
@@ -313,36 +301,13 @@ class ConditionalGRU(nn.Module):
         by_attention = [[torch.stack(xs[k::count], dim=1) for k in range(count)] for xs in (contexts, weights)]
         return torch.stack(states), *by_attention
 
-    def _run_kernel(
-        self, projected: Tensor, state: Tensor, memories: list[ProjectedMemory]
-    ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
-        """Compute the same with the kernel. One product after the loop computes the contexts of all steps."""
-        readers = [
-            AdditiveReader(attention.query.weight, attention.energy, memory.keys, memory.gates, memory.padding_mask)
-            for attention, memory in zip(self.attentions, memories, strict=True)
-        ]
-        links = [Link(self.cells[0].recurrent, projected)]
-        for cell, group in zip(self.cells[1:], divide(readers, self.group_sizes), strict=True):
-            links.append(Link(cell.recurrent, readers=tuple(group)))
-        states, weights = run_chain(links, len(projected), state)
-        alphas = [alpha.permute(1, 2, 0, 3).flatten(0, 1) for alpha in weights]  # (R, T, n)
-        contexts = []
-        for alpha, memory in zip(alphas, memories, strict=True):
-            by_sentence = alpha.unflatten(0, (len(memory.values), -1)).flatten(1, 2)  # (S, beam · T, n)
-            contexts.append(torch.bmm(by_sentence, memory.values).view(*alpha.shape[:2], -1))
-        return states, contexts, alphas
-
 
 class SourceOrder:
     """The places of the tokens in a padded batch, and how to reorder them.
 
-    GRUs process whole columns of a batch. So each sentence moves to the front of its row, and is reversed within its
-    columns for GRUs that read backward. Padding then always follows the sentence, no state of a word depends on it, and
-    the loops need no mask.
-
-    Args:
-        tokens: (B, n), with padding on either side of each row.
-        padding_idx: the id of the padding token.
+    GRUs process whole columns of a batch (B, n), whose rows have padding on either side. So each sentence moves to the
+    front of its row, and is reversed within its columns for GRUs that read backward. Padding then always follows the
+    sentence, no state of a word depends on it, and the loops need no mask.
     """
 
     def __init__(self, tokens: Tensor, padding_idx: int):
@@ -368,13 +333,7 @@ class SourceOrder:
 
 
 class BidirectionalEncoder(nn.Module):
-    """h_i = [GRU(h_{i-1}, x_i); GRU(h_{i+1}, x_i)], the encoder of Bahdanau et al. (2015).
-
-    Args:
-        input_dim: width of x.
-        dim: d of each direction.
-        plain: compute the equations with autograd instead of the kernel.
-    """
+    """h_i = [GRU(h_{i-1}, x_i); GRU(h_{i+1}, x_i)], the encoder of Bahdanau et al. (2015)."""
 
     def __init__(self, input_dim: int, dim: int, plain: bool = False):
         super().__init__()
@@ -408,8 +367,7 @@ class SourceMemory:
     def reorder(self, order: Tensor) -> "SourceMemory":
         """Return the output for the rows order[0], order[1], … of this output, which has S · beam rows.
 
-        Reordering hypotheses within their sentences, or repeating sentences for a beam, copies nothing. Dropping
-        finished sentences copies the others. Reading `order` synchronizes with the device once.
+        Only dropping finished sentences copies the others. Reading `order` synchronizes with the device once.
         """
         kept, beam = kept_sentences(order, len(self.final_state), self.beam)
         if kept is None:
@@ -561,7 +519,11 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         return self.output(self.dropout(self.read_out(steps)))
 
     def decoder_out(self, steps: Steps, memories: Sequence[ProjectedMemory]) -> tuple[Tensor, dict]:
-        """What fairseq expects of a decoder: logits (R, m, V), and the weights of its attentions to the memories."""
+        """What fairseq expects of a decoder: logits (R, m, V), and a dictionary.
+
+        "attentions" are the weights of every attention over the columns of the tokens, (R, m, n) each, and "attn" is
+        [those of the alignment layer]. If generation does not need attention, they are empty and [None].
+        """
         attentions = []
         for memory, alpha in zip(memories, steps.weights, strict=True) if self.need_attn else ():
             columns = memory.columns.repeat_interleave(len(alpha) // len(memory.columns), dim=0)
@@ -587,19 +549,13 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         target_slots: Tensor | None = None,
         **unused,
     ) -> tuple[Tensor, dict] | OutputFeatures:
-        """Return logits for the tokens that `incremental_state` has not seen; without a state, for all tokens.
+        """Return :meth:`decoder_out` for the tokens that `incremental_state` has not seen; without a state, for all.
 
         Args:
             prev_output_tokens: (R, t + m) target input so far, the start symbol first, padding on the right.
             encoder_out: the encoder's output for S sentences; R is a multiple of S.
-            incremental_state: fairseq's incremental state, which stores the :class:`DecodingState` after the first t
-                tokens.
+            incremental_state: stores the :class:`DecodingState` after the first t tokens.
             target_slots: return :meth:`features` at these positions instead.
-
-        Returns:
-            Logits (R, m, V), and a dictionary: "attentions" are the weights of every attention, (R, m, n) each, over
-            the columns of the tokens, and "attn" is [the weights of the alignment layer]. If generation does not need
-            attention, "attentions" is empty and "attn" is [None].
         """
         state = self.get_incremental_state(incremental_state, "decoding") or self.begin(encoder_out)
         steps, state = self.run(prev_output_tokens[:, state.length :], state)

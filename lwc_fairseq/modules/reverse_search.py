@@ -22,11 +22,8 @@ waits for the GPU."""
 
 
 class ReverseTranslation(NamedTuple):
-    """The result of a search, with one entry per step. The last step emits the end symbol or is the last step within
-    the limit.
-
-    Tokens after a sentence's end are padding.
-    """
+    """The result of a search, with one entry per step. The last step of a sentence emits the end symbol, or is the last
+    one within the limit; tokens after it are padding."""
 
     inputs: Tensor  # (S, T), input token of each step; the first is the end symbol, as in fairseq
     outputs: Tensor  # (S, T), output token of each step
@@ -43,9 +40,6 @@ def search_greedily(decoder: RecurrentDecoder, state: DecodingState, limits: Ten
             dropout of the encoder's states.
         limits: (S,), the maximum number of steps of each sentence, at least 1. Each sentence has its own limit, so that
             a translation does not depend on the other sentences of its batch.
-
-    Returns:
-        The translations; T is the number of steps of the longest one.
     """
     eos, pad = decoder.dictionary.eos(), decoder.dictionary.pad()
     token = limits.new_full((len(limits), 1), eos)
@@ -53,12 +47,12 @@ def search_greedily(decoder: RecurrentDecoder, state: DecodingState, limits: Ten
     tokens, states, masks = [token], [], []
     between_checks = STEPS_BETWEEN_CHECKS if token.is_cuda else 1
     for step in count(1):
-        known, state = decoder.run(token, state)
-        logits = decoder.output(decoder.read_out(known))[:, -1]
+        hidden, state = decoder.run(token, state)
+        logits = decoder.output(decoder.read_out(hidden))[:, -1]
         logits[:, pad] = -torch.inf
         token = logits.argmax(-1, keepdim=True).masked_fill(ended[:, None], pad)
         tokens.append(token)
-        states.append(known.states)
+        states.append(hidden.states)
         masks.append(ended)
         ended = ended | token[:, 0].eq(eos) | limits.le(step)
         if step % between_checks == 0 and bool(ended.all()):
@@ -90,7 +84,7 @@ def search_with_beam(model: FairseqEncoderDecoderModel, src_tokens: Tensor, limi
         limits: (S,), the maximum number of tokens of each translation, at least 1.
 
     Returns:
-        Tokens (S, T), with the end symbol last and padding on the right.
+        Tokens (S, T), with padding on the right.
     """
     dictionary = model.decoder.dictionary
     best: dict[int, Tensor] = {}
@@ -111,9 +105,6 @@ class KnownTranslations:
 
     The model translates a source in the same way in every epoch, so training searches for it once. Source and
     translation of 25 tokens each take about 400 bytes of the host's memory.
-
-    Args:
-        source_pad, target_pad: the padding of sources and of translations.
     """
 
     def __init__(self, source_pad: int, target_pad: int):
@@ -121,12 +112,10 @@ class KnownTranslations:
         self.by_source: dict[bytes, array] = {}
 
     def look_up(self, src_tokens: Tensor, search: Callable[[Tensor], Tensor]) -> Tensor:
-        """Return the translations (S, T), with padding on the right.
+        """Return the translations (S, T) of sources (S, n), with padding on the right.
 
-        Args:
-            src_tokens: (S, n), padding on either side.
-            search: called with the indices of the rows whose source is unknown, if there are any. Returns their
-                translations, with padding on the right.
+        `search` gets the indices of the rows whose source is unknown, if there are any. It returns their translations,
+        with padding on the right.
         """
         sources = [row.tobytes() for row in without_padding(src_tokens, self.source_pad)]
         unknown = [i for i, source in enumerate(sources) if source not in self.by_source]
