@@ -17,7 +17,7 @@ from front_door import FrontDoor
 import lwc_fairseq  # noqa: F401  (registers the models)
 from lwc_fairseq.models.abd import ABDConfig, ABDModel
 from lwc_fairseq.models.lwc_transformer import LWCTransformerConfig, LWCTransformerModel
-from lwc_fairseq.models.recurrent import AttentionalModel
+from lwc_fairseq.models.rnnsearch import RecurrentModel
 
 ROOT = Path(__file__).resolve().parent.parent
 PAD, EOS = 1, 2
@@ -45,7 +45,7 @@ def make_deepatt(
     dtype: torch.dtype = torch.float64,
     seed: int = 0,
     **settings,
-) -> AttentionalModel:
+) -> RecurrentModel:
     """A small DeepAtt, one of its relatives or RNNSearch, as `make_lwc`; `types` are those of source and target."""
     layers = {} if variant in ("rnnsearch", "mheadnmt") else {"attention_layers": 3}
     sizes = {"embed_dim": 6, "hidden_dim": 8, "attention_heads": 2 if variant == "mheadnmt" else 0, "dropout": 0.0}

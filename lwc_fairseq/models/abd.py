@@ -10,30 +10,162 @@ are conditional GRUs of the dl4mt tutorial, that each has its own readout and ou
 target embedding. In this implementation, the reverse context has a state for every token that the backward decoder
 emits, including the end-of-sentence symbol, so it is never empty.
 
-Letters: B sentences, n source and m target tokens, T steps of the backward decoder, E embedding width, d state width, V
-types; in decoding, S sentences and R = S · beam hypotheses. True in a padding mask means padding.
+Letters: B sentences (S in decoding), n source and m target tokens, T steps of the backward decoder, d state width, V
+types. True in a padding mask means padding.
 """
 
+import os
 from dataclasses import dataclass, field, replace
 from typing import Optional
 
 import torch
+from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 from fairseq.dataclass import ChoiceEnum
 from fairseq.models import register_model
-from torch import Tensor, nn
+from omegaconf import OmegaConf
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
-from ..data.reverse import reverse_inputs
-from ..modules.attention_memory import Memory
-from ..modules.initialization import initialize_recurrent
+from lwc_fairseq_compat import UserError
+from lwc_fairseq_compat.fingerprints import OtherWords, check_words
+
+from ..data.reverse import is_reversed, reverse_inputs
 from ..modules.output_features import OutputFeatures
-from ..modules.recurrent_decoder import RecurrentDecoder, Steps
-from ..modules.recurrent_encoder import BidirectionalEncoder
-from ..modules.reverse_search import ReverseTranslation, search_greedily
-from ..modules.source_memory import DecodingState, SourceMemory
-from .interface import BidirectionalModel
-from .pretrained import Pretrained
-from .recurrent import RecurrentEncoder, share_embeddings, word_embedding
-from .reverse_context import ReverseContextConfig, ReverseContextModel, reverse_memory
+from ..modules.recurrent import DecodingState, Memory, RecurrentDecoder, SourceMemory, Steps
+from ..modules.reverse_search import ReverseTranslation, reverse_memory, search_greedily
+from .interface import BidirectionalModel, DecoderAttention
+from .rnnsearch import RecurrentConfig, RecurrentModel
+
+
+@dataclass
+class ReverseContextConfig(RecurrentConfig):
+    """The options of ABD and its relatives. The defaults are the papers' sizes."""
+
+    dropout: float = field(default=0.3, metadata={"help": "dropout of the readouts, before the softmax"})
+    input_dropout: Optional[float] = field(  # noqa: UP045 (fairseq knows this spelling only)
+        default=None,
+        metadata={
+            "help": "dropout of the word embeddings, and of the encoder states that attention reads and that the "
+            "backward decoder of abd begins with (default: the same as --dropout)"
+        },
+    )
+    max_reverse_len_a: float = field(
+        default=2.0,
+        metadata={"help": "the reverse translation has at most a · n + b tokens for n source tokens; this is a"},
+    )
+    max_reverse_len_b: int = field(default=0, metadata={"help": "b in --max-reverse-len-a"})
+
+    def check(self) -> None:
+        super().check()
+        if self.max_reverse_len_a < 0 or self.max_reverse_len_b < 0:
+            raise UserError(
+                f"--max-reverse-len-a {self.max_reverse_len_a} --max-reverse-len-b {self.max_reverse_len_b}: "
+                "must not be negative"
+            )
+
+    def reverse_limits(self, source: Memory) -> Tensor:
+        """Return the maximum number of tokens of each reverse translation, (S,), at least 1."""
+        lengths = (~source.padding_mask).sum(1)
+        return (self.max_reverse_len_a * lengths + self.max_reverse_len_b).long().clamp(min=1)
+
+
+class ReverseContextModel(RecurrentModel):
+    """A model whose decoder reads the source and a reverse translation: the whole translation, from right to left.
+
+    Its training may start from the checkpoint of a right-to-left model. fairseq also builds the model for generation
+    and then loads the model's own checkpoint; by that time, the other checkpoint may have been deleted. So
+    :meth:`start_from` only stores its error, and :meth:`require_start` raises it when training begins and the model has
+    not loaded a checkpoint of its own.
+    """
+
+    start_error: str | None = None
+    renamed: dict[str, str] = {}
+    """Maps prefixes of parameter names in older checkpoints to the current prefixes."""
+
+    @classmethod
+    def read_config(cls, cfg) -> ReverseContextConfig:
+        config = super().read_config(cfg)
+        if config.input_dropout is None:
+            config.input_dropout = config.dropout
+        return config
+
+    def reverse_translations(self, src_tokens: Tensor) -> Tensor:
+        """Return the reverse translations, (S, T): tokens from right to left, with padding on the right."""
+        raise NotImplementedError
+
+    def attention(self, src_tokens: Tensor, prev_output_tokens: Tensor) -> DecoderAttention:
+        source, reverse = super().attention(src_tokens, prev_output_tokens).source
+        return DecoderAttention([source], reverse=[reverse])
+
+    def start_from(self, option: str, path: str, names: dict[str, str], task) -> None:
+        """Load weights of the checkpoint `path`, which `option` gives. `names` maps their names here to those there."""
+        try:
+            if is_reversed(getattr(task, "cfg", None)):
+                raise UserError(f"--reverse-target cannot be combined with {option}: leave --reverse-target out")
+            if not os.path.exists(path):
+                raise UserError(f"{option} {path}: no such file")
+            load_right_to_left(self, load_checkpoint_to_cpu(path), f"{option} {path}", names, task)
+        except UserError as error:
+            self.start_error = str(error)
+
+    def require_start(self) -> None:
+        """Raises UserError if the weights to start from are missing."""
+        if self.start_error:
+            raise UserError(self.start_error)
+
+    def load_state_dict(self, *args, **kwargs):
+        self.start_error = None
+        return super().load_state_dict(*args, **kwargs)
+
+    def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
+        """fairseq's hook for older checkpoints. It renames parameters as `renamed` says."""
+        for old, new in self.renamed.items():
+            for earlier, current in with_prefix(state_dict, old, new).items():
+                state_dict[current] = state_dict.pop(earlier)
+        super().upgrade_state_dict_named(state_dict, name)
+
+
+def with_prefix(weights: dict[str, Tensor], old: str, new: str) -> dict[str, str]:
+    """Map each name that begins with `old` to the same name with `new` instead."""
+    return {name: new + name.removeprefix(old) for name in weights if name.startswith(old)}
+
+
+def load_right_to_left(model: ReverseContextModel, checkpoint: dict, source: str, names: dict[str, str], task) -> None:
+    """Copy weights of a right-to-left model into a model.
+
+    Args:
+        source: what errors call the checkpoint.
+        names: the names of the weights in the model, and for each its name in the checkpoint.
+
+    Raises:
+        UserError: the other model reads from left to right or has other words, or a weight is missing, has another
+            shape, or would be shared with one that differs.
+    """
+    if not is_reversed(OmegaConf.select(OmegaConf.create(checkpoint["cfg"]), "task")):
+        raise UserError(
+            f"{source}: this model was not trained from right to left; train an rnnsearch with --task "
+            "concat_translation --reverse-target"
+        )
+    try:
+        check_words(task, checkpoint.get("task_state") or {})
+    except OtherWords as error:
+        raise UserError(f"{source}: {error}") from error
+    weights, state = checkpoint["model"], model.state_dict()
+    for name, theirs in names.items():
+        shape, given = tuple(state[name].shape), weights.get(theirs)
+        if given is None or given.shape != shape:
+            has = "has none" if given is None else f"has {tuple(given.shape)}"
+            raise UserError(
+                f"{source}: {theirs} should be {shape}, but the checkpoint {has}: train an "
+                "rnnsearch of the same sizes and dictionaries, with --task concat_translation --reverse-target"
+            )
+    model.load_state_dict({name: weights[theirs] for name, theirs in names.items()}, strict=False)
+    for name, theirs in names.items():  # a shared table has the weights that were loaded last
+        if not state[name].equal(weights[theirs].to(state[name])):
+            raise UserError(
+                f"{source}: this model was trained without --share-all-embeddings: train it with the flag, or leave "
+                "the flag out here"
+            )
 
 
 @dataclass
@@ -68,22 +200,22 @@ class ABDDecoder(RecurrentDecoder):
     """
 
     def __init__(self, cfg: ABDConfig, dictionary):
-        sizes, source_dim, state_dim = (cfg.embed_dim, cfg.hidden_dim), 2 * cfg.hidden_dim, cfg.hidden_dim
-        settings = {"dropout": cfg.dropout, "plain": cfg.plain_kernels, "input_dropout": cfg.input_dropout}
-        super().__init__(dictionary, *sizes, [[[source_dim, state_dim]]], **settings)
+        super().__init__(cfg, dictionary, [[[2 * cfg.hidden_dim, cfg.hidden_dim]]])
         self.cfg = cfg
-        self.backward_decoder = RecurrentDecoder(
-            dictionary, *sizes, [[[source_dim]]], embedding=self.embedding, **settings
-        )
+        self.backward_decoder = RecurrentDecoder(cfg, dictionary, [[[2 * cfg.hidden_dim]]], embedding=self.embedding)
 
     def begin(self, encoder_out: SourceMemory) -> DecodingState:
         """Search for the reverse translation, and return the forward decoder's state before its first step."""
-        found = self.search(encoder_out, self.begin_backward(encoder_out))
-        return self.begin_forward(encoder_out, reverse_memory(found.states, found.padding_mask))
+        translation = self.search(encoder_out, self.begin_backward(encoder_out))
+        return self.begin_forward(encoder_out, reverse_memory(translation.states, translation.padding_mask))
 
     def begin_backward(self, encoder_out: SourceMemory) -> DecodingState:
         """Return the backward decoder's state before its first step."""
-        return self.backward_decoder.begin(replace(encoder_out, final_state=last_forward_state(*encoder_out.memories)))
+        (source,) = encoder_out.memories
+        last = (~source.padding_mask).sum(1).sub(1).clamp(min=0)
+        # The forward RNN's states are the first d of the 2d entries of h_i. --input-dropout has dropped some of them.
+        state = source.states[torch.arange(len(last), device=last.device), last].chunk(2, dim=-1)[0]
+        return self.backward_decoder.begin(replace(encoder_out, final_state=state))
 
     def begin_forward(self, encoder_out: SourceMemory, reverse: Memory) -> DecodingState:
         """Return the forward decoder's state before its first step; it attends to the memory `reverse` as well."""
@@ -92,15 +224,6 @@ class ABDDecoder(RecurrentDecoder):
     def search(self, encoder_out: SourceMemory, start: DecodingState) -> ReverseTranslation:
         """Search greedily for the reverse translation, from the backward decoder's state `start`."""
         return search_greedily(self.backward_decoder, start, self.cfg.reverse_limits(*encoder_out.memories))
-
-
-def last_forward_state(source: Memory) -> Tensor:
-    """Return the forward RNN's state (S, d) at the last word of each sentence: the first d of the 2d entries of h_i.
-
-    In training, --input-dropout has dropped entries of it, as of all h_i.
-    """
-    last = (~source.padding_mask).sum(1).sub(1).clamp(min=0)
-    return source.states[torch.arange(len(last), device=last.device), last].chunk(2, dim=-1)[0]
 
 
 @register_model("abd", dataclass=ABDConfig)
@@ -126,25 +249,21 @@ class ABDModel(ReverseContextModel, BidirectionalModel):
 
     renamed = {"backward_decoder.": "decoder.backward_decoder."}
 
-    def __init__(self, cfg: ABDConfig, source_dictionary, target_dictionary):
-        recurrent = BidirectionalEncoder(cfg.embed_dim, cfg.hidden_dim, cfg.plain_kernels)
-        embedding = word_embedding(source_dictionary, cfg.embed_dim)
-        encoder = RecurrentEncoder(source_dictionary, embedding, recurrent, cfg.input_dropout)
-        super().__init__(encoder, ABDDecoder(cfg, target_dictionary))
-        self.pretrained = Pretrained("--init-backward-from", None, [])
-        self.teacher_forced_context = cfg.reverse_context == "reference"
+    @classmethod
+    def build_decoder(cls, cfg, dictionary) -> ABDDecoder:
+        return ABDDecoder(cfg, dictionary)
 
     @classmethod
     def build_model(cls, cfg, task) -> "ABDModel":
         cfg = cls.read_config(cfg)
-        model = cls(cfg, task.source_dictionary, task.target_dictionary)
-        if cfg.share_all_embeddings:
-            share_embeddings(model.encoder, [model.decoder, model.decoder.backward_decoder])
-        initialize_recurrent(model, cfg.init_std)
-        # RNNSearch computes its initial state from another encoder state, so initial_state keeps its random weights
-        # here.
-        parts = [(model.encoder, "encoder.", ()), (model.decoder.backward_decoder, "decoder.", ("initial_state.",))]
-        model.pretrained = Pretrained("--init-backward-from", cfg.init_backward_from, parts, task)
+        model = super().build_model(cfg, task)
+        if cfg.init_backward_from is not None:
+            state = model.state_dict()
+            names = with_prefix(state, "encoder.", "encoder.")
+            names |= with_prefix(state, "decoder.backward_decoder.", "decoder.")
+            # RNNSearch computes its initial state from another encoder state.
+            names = {name: theirs for name, theirs in names.items() if not theirs.startswith("decoder.initial_state.")}
+            model.start_from("--init-backward-from", cfg.init_backward_from, names, task)
         return model
 
     def reverse_translations(self, src_tokens: Tensor) -> Tensor:
@@ -172,7 +291,7 @@ class ABDModel(ReverseContextModel, BidirectionalModel):
             Logits (B, m, V) for the token after each of prev_output_tokens. With `backward`, the dictionary also holds
             "backward_logits" (B, m, V), for the token after each token of the reversed target input.
         """
-        self.pretrained.require()
+        self.require_start()
         source = self.encoder(src_tokens)
         reference = reverse_inputs(prev_output_tokens, self.decoder.dictionary.pad())
         reverse, backward_steps = self._run_backward(source, reference, backward)
@@ -192,34 +311,26 @@ class ABDModel(ReverseContextModel, BidirectionalModel):
         """Return the reverse context and, with `backward`, the backward decoder's steps over the reversed target."""
         decoder, pad = self.decoder.backward_decoder, self.decoder.dictionary.pad()
         start = self.decoder.begin_backward(source)
-        if self.training and self.teacher_forced_context:
+        if self.training and self.decoder.cfg.reverse_context == "reference":
             steps, _ = decoder.run(reference, start)
             return reverse_memory(steps.states, reference.eq(pad)), steps
-        found = self.decoder.search(source, start)
-        # The search builds no autograd graph, so training runs the backward decoder again over the tokens found, to
-        # get gradients for their states. These tokens and the reversed target are two rows of each sentence, which
+        translation = self.decoder.search(source, start)
+        # The search builds no autograd graph, so training runs the backward decoder again over its tokens, to get
+        # gradients for their states. These tokens and the reversed target are two rows of each sentence, which
         # share its memory as the rows of a beam do.
-        runs = [found.inputs] if self.training else []
+        runs = [translation.inputs] if self.training else []
         runs += [reference] if backward else []
         if not runs:
-            return reverse_memory(found.states, found.padding_mask), None
-        steps, _ = decoder.run(side_by_side(runs, pad), start)
+            return reverse_memory(translation.states, translation.padding_mask), None
+        tokens = pad_sequence([run.T for run in runs], padding_value=pad)  # (steps, runs, B)
+        steps, _ = decoder.run(tokens.permute(2, 1, 0).flatten(0, 1), start)
         by_run = [take_rows(steps, i, len(runs), run.size(1)) for i, run in enumerate(runs)]
-        states = by_run[0].states if self.training else found.states
-        return reverse_memory(states, found.padding_mask), by_run[-1]
-
-
-def side_by_side(rows: list[Tensor], pad: int) -> Tensor:
-    """Interleave token ids (B, m_1), (B, m_2), … into one batch in which the rows of a sentence follow each other."""
-    width = max(row.size(1) for row in rows)
-    padded = [nn.functional.pad(row, (0, width - row.size(1)), value=pad) for row in rows]
-    return torch.stack(padded, dim=1).flatten(0, 1)
+        states = by_run[0].states if self.training else translation.states
+        return reverse_memory(states, translation.padding_mask), by_run[-1]
 
 
 def take_rows(steps: Steps, first: int, every: int, length: int) -> Steps:
     """Return the first `length` steps of the rows first, first + every, first + 2 · every, …"""
-
-    def take(x: Tensor) -> Tensor:
-        return x[first::every, :length]
-
-    return Steps(take(steps.words), take(steps.states), *([take(x) for x in xs] for xs in steps[2:]))
+    words, states, *by_attention = steps
+    rows = slice(first, None, every)
+    return Steps(words[rows, :length], states[rows, :length], *([x[rows, :length] for x in xs] for xs in by_attention))

@@ -10,8 +10,7 @@ readout applies an affine map and a tanh to the previous word, the state and all
 same to the last state of the top encoder layer. The GRUs are those of the paper's reference [17], which applies the
 reset gate before the recurrent product.
 
-Letters: B sentences, n source and m target tokens, E embedding width, d state width, D memory width, K attention
-layers, V types; in decoding, S sentences and R = S · beam hypotheses. True in a padding mask means padding.
+Letters: B sentences, n source tokens, E embedding width, d state width, K attention layers.
 """
 
 from dataclasses import dataclass, field
@@ -19,17 +18,16 @@ from typing import Optional
 
 import torch
 from fairseq.models import register_model
-from torch import Tensor
+from torch import Tensor, nn
 
 from lwc_fairseq_compat import UserError
 
-from ..modules.recurrent_decoder import RecurrentDecoder
-from ..modules.recurrent_encoder import DeepEncoder
-from .recurrent import AttentionalConfig, AttentionalModel, RecurrentEncoder, word_embedding
+from ..modules.recurrent import GRULayer, RecurrentDecoder, RecurrentEncoder, SourceOrder
+from .rnnsearch import RecurrentModel, RNNSearchConfig
 
 
 @dataclass
-class DeepAttConfig(AttentionalConfig):
+class DeepAttConfig(RNNSearchConfig):
     """The options of DeepAtt and its relatives. The defaults are the paper's sizes."""
 
     attention_layers: int = field(
@@ -49,22 +47,52 @@ class DeepAttConfig(AttentionalConfig):
     )
 
     def check(self) -> None:
-        """Raises UserError naming the invalid setting."""
         if self.attention_layers < 1:
             raise UserError(f"--attention-layers {self.attention_layers}: must be at least 1")
         super().check()
 
 
+class DeepEncoder(nn.Module):
+    """The layers of the encoder, eq. 1-3: K layers above the layer 0.
+
+        h⁰_i = GRU(h⁰_{i-1}, E_{x_i})
+        h^k_i = GRU_higher(GRU_lower(h^k_{i-1}, E_{x_i}), h^{k-1}_i)    for even k
+        h^k_i = GRU_higher(GRU_lower(h^k_{i+1}, E_{x_i}), h^{k-1}_i)    for odd k
+
+    The word enters every layer (the shortcut).
+
+    Args:
+        one_way: all layers read forward, eq. 14.
+    """
+
+    def __init__(self, cfg: DeepAttConfig, one_way: bool = False):
+        super().__init__()
+        self.one_way = one_way
+        input_dims = [[cfg.embed_dim], *[[cfg.embed_dim, cfg.hidden_dim]] * cfg.attention_layers]
+        self.layers = nn.ModuleList(GRULayer(dims, cfg.hidden_dim, cfg.plain_kernels) for dims in input_dims)
+
+    def forward(self, x: Tensor, order: SourceOrder) -> tuple[list[Tensor], Tensor]:
+        """Map x (n, B, E) to [H^1, ..., H^K], (n, B, d) each, and the last state of layer K, (B, d)."""
+        reversed_x = None if self.one_way else order.reverse(x)
+        states = [self.layers[0]([x])]
+        for k, layer in enumerate(self.layers[1:], start=1):
+            if self.one_way or k % 2 == 0:
+                read = layer([x, states[-1]])
+                states.append(read)
+            else:
+                read = layer([reversed_x, order.reverse(states[-1])])
+                states.append(order.reverse(read))
+        return states[1:], order.last(read)
+
+
 @register_model("deepatt", dataclass=DeepAttConfig)
-class DeepAttModel(AttentionalModel):
-    """K attentions coupled into one recurrent state.
+class DeepAttModel(RecurrentModel):
+    """K attentions to the layers H^k of a :class:`DeepEncoder`, coupled into one recurrent state.
 
-    h^k: see :class:`~lwc_fairseq.modules.recurrent_encoder.DeepEncoder` (eq. 1-3).
-
-        s⁰_j = GRU(s_{j-1}, E_{y_{j-1}})                                      eq. 8
-        a^k_j = Att(s^{k-1}_j, H^k),  s^k_j = GRU(s^{k-1}_j, a^k_j)           eq. 7, 9, for k = 1..K
-        s_j = s^K_j                                                           eq. 6
-        p(y_j) = softmax(g(E_{y_{j-1}}, s_j, a^1_j, ..., a^K_j))              eq. 4
+    s⁰_j = GRU(s_{j-1}, E_{y_{j-1}})                                  eq. 8
+    a^k_j = Att(s^{k-1}_j, H^k),  s^k_j = GRU(s^{k-1}_j, a^k_j)       eq. 7, 9, for k = 1..K
+    s_j = s^K_j                                                       eq. 6
+    p(y_j) = softmax(g(E_{y_{j-1}}, s_j, a^1_j, ..., a^K_j))          eq. 4
     """
 
     encoder_class = RecurrentEncoder
@@ -73,46 +101,26 @@ class DeepAttModel(AttentionalModel):
     """Whether all encoder layers read from left to right."""
 
     @staticmethod
-    def decoder_layers(cfg: DeepAttConfig) -> list[list[int]]:
-        """Return, for each decoder layer, the widths of the memories that it attends to, in the order of attention."""
-        return [[cfg.hidden_dim] * cfg.attention_layers]
+    def decoder_layers(cfg: DeepAttConfig) -> list[list[list[int]]]:
+        """Return the argument `layers` of :class:`~lwc_fairseq.modules.recurrent.RecurrentDecoder`."""
+        return [[[cfg.hidden_dim]] * cfg.attention_layers]
 
     @classmethod
-    def build_model(cls, cfg: DeepAttConfig, task) -> "DeepAttModel":
-        cfg = cls.read_config(cfg)
-        recurrent = DeepEncoder(cfg.embed_dim, cfg.hidden_dim, cfg.attention_layers, cls.one_way, cfg.plain_kernels)
-        decoder = cls.decoder_class(
-            task.target_dictionary,
-            cfg.embed_dim,
-            cfg.hidden_dim,
-            [[[memory_dim] for memory_dim in layer] for layer in cls.decoder_layers(cfg)],
-            cfg.dropout,
-            cfg.attention_heads,
-            alignment_layer=cls.alignment_layer(cfg),
-            plain=cfg.plain_kernels,
-            input_dropout=cfg.input_dropout,
-        )
-        source = task.source_dictionary
-        encoder = cls.encoder_class(source, word_embedding(source, cfg.embed_dim), recurrent, cfg.input_dropout)
-        return cls.assemble(cfg, encoder, decoder)
+    def build_encoder(cls, cfg, dictionary):
+        return cls.encoder_class(cfg, dictionary, DeepEncoder(cfg, cls.one_way))
 
     @classmethod
-    def alignment_layer(cls, cfg: DeepAttConfig) -> int:
-        """Return the index of the attention whose weights are the alignment.
-
-        Raises:
-            UserError: the decoder has too few attentions.
-        """
-        attentions = sum(map(len, cls.decoder_layers(cfg)))
-        if cfg.alignment_layer is None:
-            return min(1, attentions - 1)
-        if -attentions <= cfg.alignment_layer < attentions:
-            return cfg.alignment_layer
-        name = cls.__name__.removesuffix("Model").lower()
-        raise UserError(
-            f"--alignment-layer {cfg.alignment_layer}: {name} with --attention-layers {cfg.attention_layers} has "
-            f"{attentions}, so it must be from {-attentions} to {attentions - 1}"
-        )
+    def build_decoder(cls, cfg, dictionary):
+        layers = cls.decoder_layers(cfg)
+        attentions = sum(map(len, layers))
+        alignment_layer = min(1, attentions - 1) if cfg.alignment_layer is None else cfg.alignment_layer
+        if not -attentions <= alignment_layer < attentions:
+            name = cls.__name__.removesuffix("Model").lower()
+            raise UserError(
+                f"--alignment-layer {alignment_layer}: {name} with --attention-layers {cfg.attention_layers} has "
+                f"{attentions}, so it must be from {-attentions} to {attentions - 1}"
+            )
+        return cls.decoder_class(cfg, dictionary, layers, cfg.attention_heads, alignment_layer=alignment_layer)
 
 
 @register_model("udeepatt", dataclass=DeepAttConfig)
@@ -136,7 +144,7 @@ class VDeepAttModel(DeepAttModel):
 
     @staticmethod
     def decoder_layers(cfg):
-        return [[cfg.hidden_dim]] * cfg.attention_layers
+        return [[[cfg.hidden_dim]]] * cfg.attention_layers
 
 
 class ConcatenatingEncoder(RecurrentEncoder):
@@ -157,7 +165,7 @@ class WideAttModel(DeepAttModel):
 
     @staticmethod
     def decoder_layers(cfg):
-        return [[cfg.hidden_dim * cfg.attention_layers]]
+        return [[[cfg.hidden_dim * cfg.attention_layers]]]
 
 
 class TopLayerEncoder(RecurrentEncoder):
@@ -182,4 +190,4 @@ class DeepNMTModel(DeepAttModel):
 
     @staticmethod
     def decoder_layers(cfg):
-        return [[cfg.hidden_dim]] + [[]] * (cfg.attention_layers - 1)
+        return [[[cfg.hidden_dim]]] + [[]] * (cfg.attention_layers - 1)

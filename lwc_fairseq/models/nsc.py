@@ -27,18 +27,21 @@ from torch import Tensor, nn
 
 from lwc_fairseq_compat import UserError
 
-from ..modules.attention_memory import Memory
-from ..modules.combining_gru import CombiningDecoder
 from ..modules.initialization import initialize_recurrent
-from ..modules.known_translations import KnownTranslations
 from ..modules.output_features import OutputFeatures
-from ..modules.recurrent_decoder import RecurrentDecoder
-from ..modules.recurrent_encoder import BidirectionalEncoder, SourceOrder
-from ..modules.reverse_search import decoder_inputs, search_greedily, search_with_beam
-from ..modules.source_memory import SourceMemory
-from .pretrained import Pretrained
-from .recurrent import RecurrentEncoder, word_embedding
-from .reverse_context import ReverseContextConfig, ReverseContextModel, reverse_memory
+from ..modules.recurrent import (
+    AdditiveAttention,
+    BidirectionalEncoder,
+    GRUCell,
+    Memory,
+    ProjectedMemory,
+    RecurrentDecoder,
+    RecurrentEncoder,
+    SourceMemory,
+    SourceOrder,
+)
+from ..modules.reverse_search import KnownTranslations, reverse_memory, search_greedily, search_with_beam
+from .abd import ReverseContextConfig, ReverseContextModel, with_prefix
 from .rnnsearch import RNNSearchConfig, RNNSearchModel
 
 
@@ -59,28 +62,17 @@ class NSCConfig(ReverseContextConfig):
     )
 
     def check(self) -> None:
-        """Raises UserError naming the invalid setting."""
         super().check()
         if self.reverse_beam < 1:
             raise UserError(f"--reverse-beam {self.reverse_beam}: must be at least 1")
 
 
 class NSCEncoder(RecurrentEncoder):
-    """An encoder of the source and of its reverse translation by a trained model.
+    """An encoder of the source and of its reverse translation by `reverse_model`, which stays frozen. `shared` are the
+    parts of a :class:`RecurrentEncoder` that belong to that model."""
 
-    Args:
-        reverse_model: the trained model, which stays frozen.
-    """
-
-    def __init__(
-        self,
-        cfg: NSCConfig,
-        dictionary,
-        embedding: nn.Embedding,
-        recurrent: nn.Module,
-        reverse_model: RNNSearchModel,
-    ):
-        super().__init__(dictionary, embedding, recurrent, cfg.input_dropout)
+    def __init__(self, cfg: NSCConfig, dictionary, reverse_model: RNNSearchModel, **shared: nn.Module):
+        super().__init__(cfg, dictionary, **shared)
         self.cfg = cfg
         self.reverse_model = reverse_model
         self.known = KnownTranslations(dictionary.pad(), reverse_model.decoder.dictionary.pad())
@@ -96,73 +88,33 @@ class NSCEncoder(RecurrentEncoder):
             return self.search_anew(src_tokens, limits)
         return self.known.look_up(src_tokens, lambda rows: self.search_anew(src_tokens[rows], limits[rows]))
 
+    @torch.no_grad()
     def search_anew(self, src_tokens: Tensor, limits: Tensor) -> Tensor:
         """Translate all sources, each into at most as many tokens as `limits` (S) allow."""
+        model = self.reverse_model
         if self.cfg.reverse_beam > 1:
-            return search_with_beam(self.reverse_model, src_tokens, limits, self.cfg.reverse_beam)
-        decoder = self.reverse_model.decoder
-        with torch.no_grad():
-            start = decoder.begin(self.reverse_model.encoder(src_tokens))
-        return search_greedily(decoder, start, limits).outputs
+            return search_with_beam(model, src_tokens, limits, self.cfg.reverse_beam)
+        return search_greedily(model.decoder, model.decoder.begin(model.encoder(src_tokens)), limits).outputs
 
-    def reverse_context(self, src_tokens: Tensor, found: Tensor) -> Memory:
-        """Return what the decoder attends to, for the reverse translations `found` (S, T)."""
+    def reverse_context(self, src_tokens: Tensor, translations: Tensor) -> Memory:
+        """Return what the decoder attends to, for the reverse translations (S, T)."""
         raise NotImplementedError
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None, **unused) -> SourceMemory:
         """Return the memories of the source tokens (S, n), padded on either side, and of their reverse translations."""
         source = super().forward(src_tokens)
-        found = self.search(src_tokens, *source.memories)
-        return replace(source, memories=(*source.memories, self.reverse_context(src_tokens, found)))
-
-
-class WordsEncoder(NSCEncoder):
-    """An encoder whose reverse context is the encoded words of the reverse translation."""
-
-    def __init__(self, cfg: NSCConfig, dictionary, reverse_model: RNNSearchModel):
-        recurrent = BidirectionalEncoder(cfg.embed_dim, cfg.hidden_dim, cfg.plain_kernels)
-        super().__init__(cfg, dictionary, word_embedding(dictionary, cfg.embed_dim), recurrent, reverse_model)
-        self.words_embedding = word_embedding(reverse_model.decoder.dictionary, cfg.embed_dim)
-        self.words = BidirectionalEncoder(cfg.embed_dim, cfg.hidden_dim, cfg.plain_kernels)
-
-    def reverse_context(self, src_tokens: Tensor, found: Tensor) -> Memory:
-        order = SourceOrder(found, self.words_embedding.padding_idx)
-        (states,), _ = self.words(self.dropout(self.words_embedding(order.tokens.T)), order)
-        return reverse_memory(self.dropout(states.transpose(0, 1)).contiguous(), order.padding_mask)
-
-
-class StatesEncoder(NSCEncoder):
-    """An encoder whose reverse context is the first model's decoder states. It shares the first model's encoder."""
-
-    def __init__(self, cfg: NSCConfig, dictionary, reverse_model: RNNSearchModel):
-        encoder = reverse_model.encoder
-        super().__init__(cfg, dictionary, encoder.embedding, encoder.recurrent, reverse_model)
-
-    @torch.no_grad()
-    def reverse_context(self, src_tokens: Tensor, found: Tensor) -> Memory:
-        decoder, pad = self.reverse_model.decoder, self.reverse_model.decoder.dictionary.pad()
-        inputs = decoder_inputs(found, decoder.dictionary.eos(), pad)
-        steps, _ = decoder.run(inputs, decoder.begin(self.reverse_model.encoder(src_tokens)))
-        return reverse_memory(steps.states, found.eq(pad))
+        translations = self.search(src_tokens, *source.memories)
+        return replace(source, memories=(*source.memories, self.reverse_context(src_tokens, translations)))
 
 
 class NSCModel(ReverseContextModel):
     """A frozen first model without dropout, which becomes part of the checkpoint, and a trainable second one."""
 
     renamed = {"reverse_model.": "encoder.reverse_model."}
-
-    def __init__(self, encoder: NSCEncoder, decoder: RecurrentDecoder):
-        super().__init__(encoder, decoder)
-        self.pretrained = Pretrained("--reverse-model", None, [], needed=True)
-
-    @staticmethod
-    def make_encoder(cfg: NSCConfig, dictionary, reverse_model: RNNSearchModel) -> NSCEncoder:
-        """Build the second model's encoder."""
-        raise NotImplementedError
+    encoder_class: type[NSCEncoder]
 
     @staticmethod
     def make_decoder(cfg: NSCConfig, dictionary, reverse_model: RNNSearchModel) -> RecurrentDecoder:
-        """Build the second model's decoder."""
         raise NotImplementedError
 
     @classmethod
@@ -171,51 +123,118 @@ class NSCModel(ReverseContextModel):
         sizes = {"embed_dim": cfg.embed_dim, "hidden_dim": cfg.hidden_dim, "plain_kernels": cfg.plain_kernels}
         reverse_model = RNNSearchModel.build_model(RNNSearchConfig(dropout=0.0, **sizes), task).requires_grad_(False)
         decoder = cls.make_decoder(cfg, task.target_dictionary, reverse_model)
-        model = cls(cls.make_encoder(cfg, task.source_dictionary, reverse_model), decoder)
+        model = cls(cls.encoder_class(cfg, task.source_dictionary, reverse_model), decoder)
         initialize_recurrent(model, cfg.init_std)
-        parts = [(reverse_model, "", ())]
-        model.pretrained = Pretrained("--reverse-model", cfg.reverse_model, parts, task, needed=True)
+        if cfg.reverse_model is None:
+            model.start_error = "--reverse-model is missing: give the checkpoint of a trained right-to-left model"
+        else:
+            names = with_prefix(model.state_dict(), "encoder.reverse_model.", "")
+            model.start_from("--reverse-model", cfg.reverse_model, names, task)
         return model
 
     def load_state_dict(self, *args, **kwargs):
-        self.encoder.known.forget()
+        self.encoder.known.by_source.clear()
         return super().load_state_dict(*args, **kwargs)
 
     def reverse_translations(self, src_tokens: Tensor) -> Tensor:
         return self.encoder.search(src_tokens, *RecurrentEncoder.forward(self.encoder, src_tokens).memories)
 
+    def forward(self, *args, **kwargs) -> tuple[Tensor, dict] | OutputFeatures:
+        self.require_start()
+        return super().forward(*args, **kwargs)
+
+
+class WordsEncoder(NSCEncoder):
+    """An encoder whose reverse context is the encoded words of the reverse translation."""
+
+    def __init__(self, cfg: NSCConfig, dictionary, reverse_model: RNNSearchModel):
+        super().__init__(cfg, dictionary, reverse_model)
+        words = reverse_model.decoder.dictionary
+        self.words_embedding = nn.Embedding(len(words), cfg.embed_dim, words.pad())
+        self.words = BidirectionalEncoder(cfg.embed_dim, cfg.hidden_dim, cfg.plain_kernels)
+
+    def reverse_context(self, src_tokens: Tensor, translations: Tensor) -> Memory:
+        order = SourceOrder(translations, self.words_embedding.padding_idx)
+        (states,), _ = self.words(self.dropout(self.words_embedding(order.tokens.T)), order)
+        return reverse_memory(self.dropout(states.transpose(0, 1)).contiguous(), order.padding_mask)
+
+
+class CombiningGRU(nn.Module):
+    """A conditional GRU that combines the contexts of several memories by a second attention, step by step:
+
+        s̃_j = GRU(s_{j-1}, x_j)
+        a^k_j = Att_k(s̃_j, H^k)                  for each memory, all of one width
+        a_j = Att(s̃_j, [a^1_j; ...; a^K_j])      the same additive attention, over the K contexts
+        s_j = GRU(s̃_j, a_j)
+
+    It works as :class:`~lwc_fairseq.modules.recurrent.ConditionalGRU` does, but returns only the combined context.
+    `memories` is K, and `memory_dim` is D of all of them.
+    """
+
+    def __init__(self, input_dim: int, dim: int, memory_dim: int, memories: int):
+        super().__init__()
+        self.attentions = nn.ModuleList(AdditiveAttention(memory_dim, dim) for _ in range(memories))
+        self.combination = AdditiveAttention(memory_dim, dim)
+        self.cells = nn.ModuleList(GRUCell(width, dim) for width in (input_dim, memory_dim))
+        self.context_dims = [memory_dim]
+
+    def project(self, memories: list[Memory]) -> list[ProjectedMemory]:
+        return [attention.project(memory) for attention, memory in zip(self.attentions, memories, strict=True)]
+
     def forward(
-        self,
-        src_tokens: Tensor,
-        src_lengths: Tensor,
-        prev_output_tokens: Tensor,
-        target_slots: Tensor | None = None,
-    ) -> tuple[Tensor, dict] | OutputFeatures:
-        """Teacher forcing. Returns logits (B, m, V) for the token after each of prev_output_tokens (B, m)."""
-        self.pretrained.require()
-        return self.decoder(prev_output_tokens, self.encoder(src_tokens, src_lengths), target_slots=target_slots)
+        self, inputs: Tensor, state: Tensor, memories: list[ProjectedMemory]
+    ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+        read_word, read_context = self.cells
+        projected = read_word.input(inputs)
+        state = state.to(projected.dtype)  # half precision under autocast
+        states, contexts, weights = [], [], []
+        for x in projected:
+            query = read_word(state, x)
+            read = [attention(query, memory) for attention, memory in zip(self.attentions, memories, strict=True)]
+            to_combine = Memory(torch.stack([context for context, _ in read], dim=1))  # (R, K, D)
+            context, _ = self.combination(query, self.combination.project(to_combine))
+            state = read_context(query, read_context.input(context))
+            states.append(state)
+            contexts.append(context)
+            weights.append([alpha for _, alpha in read])
+        by_attention = zip(*weights, strict=True)
+        return torch.stack(states), [torch.stack(contexts, dim=1)], [torch.stack(x, dim=1) for x in by_attention]
+
+
+class CombiningDecoder(RecurrentDecoder):
+    """A recurrent decoder with one layer, a combining GRU over one group of memories."""
+
+    def make_layer(self, input_dim: int, dim: int, groups: list[list[int]], heads: int, plain: bool) -> CombiningGRU:
+        ((memory_dim, *others),) = groups
+        return CombiningGRU(input_dim, dim, memory_dim, 1 + len(others))
 
 
 @register_model("nsc_rt", dataclass=NSCConfig)
 class NSCRTModel(NSCModel):
     """The second model encodes the source and the words of the reverse translation. Its decoder combines the contexts
-    of both (:mod:`~lwc_fairseq.modules.combining_gru`)."""
+    of both."""
 
-    @staticmethod
-    def make_encoder(cfg, dictionary, reverse_model):
-        return WordsEncoder(cfg, dictionary, reverse_model)
+    encoder_class = WordsEncoder
 
     @staticmethod
     def make_decoder(cfg, dictionary, reverse_model):
-        memory_dim = 2 * cfg.hidden_dim
-        return CombiningDecoder(
-            dictionary,
-            cfg.embed_dim,
-            cfg.hidden_dim,
-            [[[memory_dim, memory_dim]]],
-            cfg.dropout,
-            input_dropout=cfg.input_dropout,
-        )
+        return CombiningDecoder(cfg, dictionary, [[[2 * cfg.hidden_dim, 2 * cfg.hidden_dim]]])
+
+
+class StatesEncoder(NSCEncoder):
+    """An encoder whose reverse context is the first model's decoder states. It shares the first model's encoder."""
+
+    def __init__(self, cfg: NSCConfig, dictionary, reverse_model: RNNSearchModel):
+        encoder = reverse_model.encoder
+        super().__init__(cfg, dictionary, reverse_model, recurrent=encoder.recurrent, embedding=encoder.embedding)
+
+    @torch.no_grad()
+    def reverse_context(self, src_tokens: Tensor, translations: Tensor) -> Memory:
+        decoder, is_padding = self.reverse_model.decoder, translations.eq(self.known.target_pad)
+        inputs = translations.roll(1, dims=1).masked_fill(is_padding, self.known.target_pad)
+        inputs[:, 0] = decoder.dictionary.eos()
+        steps, _ = decoder.run(inputs, decoder.begin(self.reverse_model.encoder(src_tokens)))
+        return reverse_memory(steps.states, is_padding)
 
 
 @register_model("nsc_hs", dataclass=NSCConfig)
@@ -223,19 +242,9 @@ class NSCHSModel(NSCModel):
     """The second model shares the first model's encoder. Its decoder is ABD's forward decoder, which attends to the
     source and to the first model's decoder states."""
 
-    @staticmethod
-    def make_encoder(cfg, dictionary, reverse_model):
-        return StatesEncoder(cfg, dictionary, reverse_model)
+    encoder_class = StatesEncoder
 
     @staticmethod
     def make_decoder(cfg, dictionary, reverse_model):
-        return RecurrentDecoder(
-            dictionary,
-            cfg.embed_dim,
-            cfg.hidden_dim,
-            [[[2 * cfg.hidden_dim, cfg.hidden_dim]]],
-            cfg.dropout,
-            embedding=reverse_model.decoder.embedding,
-            plain=cfg.plain_kernels,
-            input_dropout=cfg.input_dropout,
-        )
+        layers = [[[2 * cfg.hidden_dim, cfg.hidden_dim]]]
+        return RecurrentDecoder(cfg, dictionary, layers, embedding=reverse_model.decoder.embedding)

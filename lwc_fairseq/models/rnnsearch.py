@@ -1,56 +1,152 @@
-"""RNNSearch, the baseline of both recurrent papers: Bahdanau, Cho, Bengio, *Neural Machine Translation by Jointly
-Learning to Align and Translate*, ICLR 2015, with the decoder of the dl4mt tutorial.
+"""The base class of the recurrent models, and RNNSearch, the baseline of their papers: Bahdanau, Cho, Bengio, *Neural
+Machine Translation by Jointly Learning to Align and Translate*, ICLR 2015, with the decoder of the dl4mt tutorial.
 
     h_i = [GRU(h_{i-1}, E_{x_i}); GRU(h_{i+1}, E_{x_i})]
     s̃_j = GRU(s_{j-1}, E_{y_{j-1}}),  a_j = Att(s̃_j, H),  s_j = GRU(s̃_j, a_j)
     p(y_j) = softmax(g(E_{y_{j-1}}, s_j, a_j))
 
-The initial state s_0 is an affine map of the backward GRU's last state, followed by a tanh.
-:mod:`~lwc_fairseq.modules.gru` defines the GRUs. The first target input is the embedding of the end-of-sentence symbol,
-as everywhere in fairseq.
+The initial state s_0 is an affine map of the backward GRU's last state, followed by a tanh. The first target input is
+the embedding of the end-of-sentence symbol, as everywhere in fairseq. :mod:`~lwc_fairseq.modules.recurrent` defines
+GRU, Att and g.
+
+Letters: B sentences, n source and m target tokens, V types.
 """
 
 from dataclasses import dataclass, field
 
+from fairseq.dataclass import FairseqDataclass
 from fairseq.models import register_model
+from torch import Tensor
 
 from lwc_fairseq_compat import UserError
 
-from ..modules.recurrent_decoder import RecurrentDecoder
-from ..modules.recurrent_encoder import BidirectionalEncoder
-from .recurrent import AttentionalConfig, AttentionalModel, RecurrentEncoder, word_embedding
+from ..modules.initialization import initialize_recurrent
+from ..modules.output_features import OutputFeatures
+from ..modules.recurrent import RecurrentDecoder, RecurrentEncoder
+from .interface import DecoderAttention, TranslationModel
 
 
 @dataclass
-class RNNSearchConfig(AttentionalConfig):
-    """The options of RNNSearch. The defaults are the papers' sizes."""
+class RecurrentConfig(FairseqDataclass):
+    """The options of all recurrent models. The defaults are the papers' sizes."""
+
+    embed_dim: int = field(default=620, metadata={"help": "width of word embeddings and of the readout"})
+    hidden_dim: int = field(default=1000, metadata={"help": "width of recurrent states and of attention, d"})
+    dropout: float = field(default=0.2, metadata={"help": "dropout of the readout, before the softmax"})
+    input_dropout: float = field(
+        default=0.0, metadata={"help": "dropout of the word embeddings, and of the encoder states that attention reads"}
+    )
+    init_std: float = field(
+        default=0.01,
+        metadata={
+            "help": "standard deviation of the initial weights; recurrent weights are orthogonal instead. "
+            "The default suits the papers' widths; narrow models learn slowly with it: use 0.1 for a width of 128"
+        },
+    )
+    plain_kernels: bool = field(
+        default=False,
+        metadata={"help": "compute the equations with autograd instead of the kernels, which are faster"},
+    )
+
+    def check(self) -> None:
+        """Raises UserError naming the invalid setting."""
+        for name in ("embed_dim", "hidden_dim"):
+            if getattr(self, name) < 1:
+                raise UserError(f"--{name.replace('_', '-')} {getattr(self, name)}: must be at least 1")
+        for name in ("dropout", "input_dropout"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < 1:
+                raise UserError(f"--{name.replace('_', '-')} {value}: must be in [0, 1)")
+        if not self.init_std > 0:  # also true of NaN
+            raise UserError(f"--init-std {self.init_std}: must be above 0")
+
+
+@dataclass
+class RNNSearchConfig(RecurrentConfig):
+    """The options of RNNSearch and DeepAtt. The defaults are the papers' sizes."""
+
+    attention_heads: int = field(
+        default=0,
+        metadata={
+            "help": "heads of scaled dot-product attention, a divisor of --hidden-dim; 0 selects additive attention"
+        },
+    )
+    share_all_embeddings: bool = field(
+        default=False,
+        metadata={"help": "share one embedding table between source, target and output; needs a joined dictionary"},
+    )
+
+    def check(self) -> None:
+        super().check()
+        if self.attention_heads < 0:
+            raise UserError(
+                f"--attention-heads {self.attention_heads}: must be at least 1, or 0 for additive attention"
+            )
+        if self.attention_heads and self.hidden_dim % self.attention_heads:
+            raise UserError(
+                f"--hidden-dim {self.hidden_dim} is not divisible by --attention-heads {self.attention_heads}: "
+                "choose a number of heads that divides it"
+            )
+
+
+class RecurrentModel(TranslationModel):
+    """A recurrent encoder and a recurrent decoder that attends to it."""
+
+    @classmethod
+    def build_encoder(cls, cfg, dictionary) -> RecurrentEncoder:
+        return RecurrentEncoder(cfg, dictionary)
+
+    @classmethod
+    def build_decoder(cls, cfg, dictionary) -> RecurrentDecoder:
+        return RecurrentDecoder(cfg, dictionary, [[[2 * cfg.hidden_dim]]], cfg.attention_heads)
+
+    @classmethod
+    def build_model(cls, cfg, task):
+        """Build the model, share embeddings if --share-all-embeddings is set, and draw the initial weights."""
+        cfg = cls.read_config(cfg)
+        encoder = cls.build_encoder(cfg, task.source_dictionary)
+        model = cls(encoder, cls.build_decoder(cfg, task.target_dictionary))
+        if cfg.share_all_embeddings:
+            model.share_embeddings()
+        initialize_recurrent(model, cfg.init_std)
+        return model
+
+    def share_embeddings(self) -> None:
+        """Let the encoder and the output layers use the decoder's embedding table.
+
+        Raises:
+            UserError: the dictionaries differ.
+        """
+        source, target = self.encoder.dictionary, self.decoder.dictionary
+        if source != target:
+            raise UserError(
+                f"--share-all-embeddings needs one dictionary, but there are two ({len(source)} and {len(target)} "
+                "types): run fairseq-preprocess with --joined-dictionary, or leave the flag out"
+            )
+        self.encoder.embedding = self.decoder.embedding
+        for module in self.decoder.modules():
+            if isinstance(module, RecurrentDecoder):  # ABD's contains another one
+                module.output.weight = self.decoder.embedding.weight
+
+    def forward(
+        self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, target_slots: Tensor | None = None
+    ) -> tuple[Tensor, dict] | OutputFeatures:
+        """Teacher forcing. Returns logits (B, m, V) for the token after each of prev_output_tokens (B, m)."""
+        return self.decoder(prev_output_tokens, self.encoder(src_tokens, src_lengths), target_slots=target_slots)
+
+    def attention(self, src_tokens: Tensor, prev_output_tokens: Tensor) -> DecoderAttention:
+        """Return the attention weights; those of several heads are averaged."""
+        _, extra = self.decoder(prev_output_tokens, self.encoder(src_tokens))
+        return DecoderAttention([weights[:, None] for weights in extra["attentions"]])
 
 
 @register_model("rnnsearch", dataclass=RNNSearchConfig)
-class RNNSearchModel(AttentionalModel):
+class RNNSearchModel(RecurrentModel):
     """A bidirectional encoder and one conditional GRU that attends to it.
 
     With widths of 620 and 1000 and 30,000 + 30,000 types, it has 85.7M parameters. Zhang et al., *Asynchronous
     Bidirectional Decoding for Neural Machine Translation* (AAAI 2018), report 85.6M.
     """
-
-    @classmethod
-    def build_model(cls, cfg: RNNSearchConfig, task) -> "RNNSearchModel":
-        cfg = cls.read_config(cfg)
-        source, target = task.source_dictionary, task.target_dictionary
-        recurrent = BidirectionalEncoder(cfg.embed_dim, cfg.hidden_dim, cfg.plain_kernels)
-        decoder = RecurrentDecoder(
-            target,
-            cfg.embed_dim,
-            cfg.hidden_dim,
-            [[recurrent.dims]],
-            cfg.dropout,
-            cfg.attention_heads,
-            plain=cfg.plain_kernels,
-            input_dropout=cfg.input_dropout,
-        )
-        embedding = word_embedding(source, cfg.embed_dim)
-        return cls.assemble(cfg, RecurrentEncoder(source, embedding, recurrent, cfg.input_dropout), decoder)
 
 
 @dataclass
@@ -62,15 +158,11 @@ class MHeadNMTConfig(RNNSearchConfig):
     )
 
     def check(self) -> None:
-        """Raises UserError naming the invalid setting."""
         super().check()
         if not self.attention_heads:
             raise UserError("--attention-heads 0: mheadnmt needs at least 1 (paper: 8); without heads it is rnnsearch")
 
 
 @register_model("mheadnmt", dataclass=MHeadNMTConfig)
-class MHeadNMTModel(RNNSearchModel):
-    """RNNSearch with multi-head attention (:mod:`~lwc_fairseq.modules.multihead_attention`), by default with 8 heads:
-
-    a_j = O [head_1; ...; head_H],  head_p = softmax(Q_p s̃_j (K_p h)ᵀ / √(d/H)) V_p h.
-    """
+class MHeadNMTModel(RecurrentModel):
+    """RNNSearch with :class:`~lwc_fairseq.modules.recurrent.MultiHeadAttention`, by default with 8 heads."""

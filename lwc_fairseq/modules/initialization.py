@@ -3,8 +3,7 @@
 import torch
 from torch import nn
 
-from .additive_attention import AdditiveAttention
-from .gru import GRUCell
+from .recurrent import AdditiveAttention, GRUCell
 
 
 @torch.no_grad()

@@ -1,8 +1,10 @@
-"""The search for the reverse translation that another decoder attends to: greedy search or beam search.
+"""The reverse translation that another decoder attends to: greedy search, beam search, and a memory of translations.
 
-Letters: S sentences, T steps, d width of states.
+Letters: S sentences, n source tokens, T steps, d width of states. True in a padding mask means padding.
 """
 
+from array import array
+from collections.abc import Callable
 from itertools import count
 from typing import NamedTuple
 
@@ -12,8 +14,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from .recurrent_decoder import RecurrentDecoder
-from .source_memory import DecodingState
+from .recurrent import DecodingState, Memory, RecurrentDecoder
 
 STEPS_BETWEEN_CHECKS = 8
 """On a GPU, the greedy search checks only after this many steps whether all sentences have ended, because each check
@@ -21,11 +22,8 @@ waits for the GPU."""
 
 
 class ReverseTranslation(NamedTuple):
-    """The result of a search, with one entry per step. The last step emits the end symbol or is the last step within
-    the limit.
-
-    Tokens after a sentence's end are padding.
-    """
+    """The result of a search, with one entry per step. The last step of a sentence emits the end symbol, or is the last
+    one within the limit; tokens after it are padding."""
 
     inputs: Tensor  # (S, T), input token of each step; the first is the end symbol, as in fairseq
     outputs: Tensor  # (S, T), output token of each step
@@ -42,9 +40,6 @@ def search_greedily(decoder: RecurrentDecoder, state: DecodingState, limits: Ten
             dropout of the encoder's states.
         limits: (S,), the maximum number of steps of each sentence, at least 1. Each sentence has its own limit, so that
             a translation does not depend on the other sentences of its batch.
-
-    Returns:
-        The translations; T is the number of steps of the longest one.
     """
     eos, pad = decoder.dictionary.eos(), decoder.dictionary.pad()
     token = limits.new_full((len(limits), 1), eos)
@@ -52,23 +47,28 @@ def search_greedily(decoder: RecurrentDecoder, state: DecodingState, limits: Ten
     tokens, states, masks = [token], [], []
     between_checks = STEPS_BETWEEN_CHECKS if token.is_cuda else 1
     for step in count(1):
-        known, state = decoder.run(token, state)
-        logits = decoder.output(decoder.read_out(known))[:, -1]
+        hidden, state = decoder.run(token, state)
+        logits = decoder.output(decoder.read_out(hidden))[:, -1]
         logits[:, pad] = -torch.inf
         token = logits.argmax(-1, keepdim=True).masked_fill(ended[:, None], pad)
         tokens.append(token)
-        states.append(known.states)
+        states.append(hidden.states)
         masks.append(ended)
         ended = ended | token[:, 0].eq(eos) | limits.le(step)
         if step % between_checks == 0 and bool(ended.all()):
             break
     torch.clear_autocast_cache()  # older PyTorch would reuse the weights cast here, which have no graph
-    found, padding_mask, states = torch.cat(tokens, dim=1), torch.stack(masks, dim=1), torch.cat(states, dim=1)
-    if between_checks > 1:  # leave out the steps after the end of the longest sentence
-        steps = int((~padding_mask).sum(1).max())
-        found, padding_mask, states = found[:, : steps + 1], padding_mask[:, :steps], states[:, :steps]
-    inputs = found[:, :-1].masked_fill(padding_mask, pad)
-    return ReverseTranslation(inputs, found[:, 1:], states, padding_mask)
+    padding_mask = torch.stack(masks, dim=1)
+    steps = int((~padding_mask).sum(1).max())  # the search may go on after the end of the longest sentence
+    padding_mask, tokens = padding_mask[:, :steps], torch.cat(tokens[: steps + 1], dim=1)
+    inputs = tokens[:, :-1].masked_fill(padding_mask, pad)
+    return ReverseTranslation(inputs, tokens[:, 1:], torch.cat(states[:steps], dim=1), padding_mask)
+
+
+def reverse_memory(states: Tensor, padding_mask: Tensor) -> Memory:
+    """Wrap the states (S, T, d) of a reverse translation as a memory. Its padding (S, T) is on the right."""
+    steps = torch.arange(padding_mask.size(1), device=padding_mask.device)
+    return Memory(states, padding_mask, steps.expand_as(padding_mask))
 
 
 @torch.no_grad()
@@ -84,7 +84,7 @@ def search_with_beam(model: FairseqEncoderDecoderModel, src_tokens: Tensor, limi
         limits: (S,), the maximum number of tokens of each translation, at least 1.
 
     Returns:
-        Tokens (S, T), with the end symbol last and padding on the right.
+        Tokens (S, T), with padding on the right.
     """
     dictionary = model.decoder.dictionary
     best: dict[int, Tensor] = {}
@@ -96,12 +96,37 @@ def search_with_beam(model: FairseqEncoderDecoderModel, src_tokens: Tensor, limi
         source = {"src_tokens": src_tokens[rows], "src_lengths": None}
         hypotheses = generator.generate([model], {"net_input": source})
         best |= {row: beams[0]["tokens"] for row, beams in zip(rows.tolist(), hypotheses, strict=True)}
-    found = [best[row] for row in range(len(src_tokens))]
-    return pad_sequence(found, batch_first=True, padding_value=dictionary.pad())
+    translations = [best[row] for row in range(len(src_tokens))]
+    return pad_sequence(translations, batch_first=True, padding_value=dictionary.pad())
 
 
-def decoder_inputs(outputs: Tensor, eos: int, pad: int) -> Tensor:
-    """Return the input tokens (S, T) of the steps whose output tokens are `outputs` (S, T)."""
-    inputs = outputs.roll(1, dims=1).masked_fill(outputs.eq(pad), pad)
-    inputs[:, 0] = eos
-    return inputs
+class KnownTranslations:
+    """The translations that a frozen model has made, by their source.
+
+    The model translates a source in the same way in every epoch, so training searches for it once. Source and
+    translation of 25 tokens each take about 400 bytes of the host's memory.
+    """
+
+    def __init__(self, source_pad: int, target_pad: int):
+        self.source_pad, self.target_pad = source_pad, target_pad
+        self.by_source: dict[bytes, array] = {}
+
+    def look_up(self, src_tokens: Tensor, search: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return the translations (S, T) of sources (S, n), with padding on the right.
+
+        `search` gets the indices of the rows whose source is unknown, if there are any. It returns their translations,
+        with padding on the right.
+        """
+        sources = [row.tobytes() for row in without_padding(src_tokens, self.source_pad)]
+        unknown = [i for i, source in enumerate(sources) if source not in self.by_source]
+        if unknown:
+            translations = search(torch.tensor(unknown, device=src_tokens.device))
+            for i, translation in zip(unknown, without_padding(translations, self.target_pad), strict=True):
+                self.by_source[sources[i]] = translation
+        rows = [torch.tensor(self.by_source[source]) for source in sources]
+        return pad_sequence(rows, batch_first=True, padding_value=self.target_pad).to(src_tokens)
+
+
+def without_padding(tokens: Tensor, pad: int) -> list[array]:
+    """Return the tokens of each row (S, n) that are not padding, as 32-bit integers."""
+    return [array("i", (token for token in row if token != pad)) for row in tokens.tolist()]

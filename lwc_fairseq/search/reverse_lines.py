@@ -8,7 +8,7 @@ from torch import Tensor
 from lwc_fairseq_compat import UserError
 
 from ..data.reverse import reverse_words
-from ..models.reverse_context import ReverseContextModel
+from ..models.abd import ReverseContextModel
 from .empty_source import has_no_words
 
 

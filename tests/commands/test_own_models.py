@@ -14,7 +14,7 @@ PLUGIN = """
     from lwc_fairseq_compat import UserError
     from lwc_fairseq.models.lwc_transformer import CoordinatedStack, LWCTransformerConfig, LWCTransformerModel
     from lwc_fairseq.models.deepatt import DeepAttConfig, DeepAttModel
-    from lwc_fairseq.modules.multihead_attention import MultiHeadAttention
+    from lwc_fairseq.modules.recurrent import MultiHeadAttention
     from torch import nn
 
     @register_model("deepatt_replaced", dataclass=DeepAttConfig)

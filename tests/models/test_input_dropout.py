@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from conftest import make_abd, make_deepatt, random_batch
-from lwc_fairseq.models.recurrent import RecurrentConfig
+from lwc_fairseq.models.rnnsearch import RecurrentConfig
 
 LENGTHS = [(4, 3), (2, 6)]
 MODELS = pytest.mark.parametrize("make", [make_deepatt, make_abd])

@@ -3,11 +3,14 @@
 import pytest
 import torch
 
-from lwc_fairseq.modules.additive_attention import AdditiveAttention
-from lwc_fairseq.modules.attention_memory import Memory
-from lwc_fairseq.modules.conditional_gru import ConditionalGRU
-from lwc_fairseq.modules.gru import GRUCell, GRULayer
-from lwc_fairseq.modules.multihead_attention import MultiHeadAttention
+from lwc_fairseq.modules.recurrent import (
+    AdditiveAttention,
+    ConditionalGRU,
+    GRUCell,
+    GRULayer,
+    Memory,
+    MultiHeadAttention,
+)
 
 DIM = 4
 COLUMNS = torch.arange(3).expand(2, 3)

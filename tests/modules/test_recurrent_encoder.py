@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from conftest import PAD
-from lwc_fairseq.modules.recurrent_encoder import SourceOrder
+from lwc_fairseq.modules.recurrent import SourceOrder
 
 LEFT = torch.tensor([[PAD, PAD, 5, 6], [7, 8, 9, 2], [PAD, PAD, PAD, 3]])
 RIGHT = torch.tensor([[5, 6, PAD, PAD], [7, 8, 9, 2], [3, PAD, PAD, PAD]])

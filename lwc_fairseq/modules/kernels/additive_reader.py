@@ -1,5 +1,5 @@
 """Additive attention inside a chain of GRUs, with a hand-written backward pass: the kernel of
-:mod:`~lwc_fairseq.modules.additive_attention`.
+:class:`~lwc_fairseq.modules.recurrent.AdditiveAttention`.
 
     α_i = softmax_i(v · tanh(W s + U h_i)),   read = Σ_i α_i (V h_i)
 
@@ -13,7 +13,6 @@ and of the attention.
 import torch
 from torch import Tensor
 
-from ..attention_memory import ProjectedMemory
 from .tanh import tanh_of_sum
 
 LARGEST = 2**22
@@ -29,13 +28,14 @@ class AdditiveReader:
     Args:
         query: W, (d, d).
         energy: v, (d,).
-        memory: a projected memory with `gates`.
+        keys, values: U h (S, n, d) and V h (S, n, 3d).
+        padding_mask: (S, n), True at padding.
     """
 
-    def __init__(self, query: Tensor, energy: Tensor, memory: ProjectedMemory):
-        self.keys, self.values = memory.keys, memory.gates
-        self.query, self.energy = query.to(self.keys.dtype), energy.to(self.keys.dtype)
-        self.padding_mask = memory.padding_mask[:, None]
+    def __init__(self, query: Tensor, energy: Tensor, keys: Tensor, values: Tensor, padding_mask: Tensor):
+        self.keys, self.values = keys, values
+        self.query, self.energy = query.to(keys.dtype), energy.to(keys.dtype)
+        self.padding_mask = padding_mask[:, None]
         self.tensors = (self.query, self.energy, self.keys, self.values)
         """The tensors that get gradients."""
 

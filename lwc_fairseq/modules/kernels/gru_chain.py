@@ -1,5 +1,5 @@
-"""A chain of GRUs over time, with a hand-written backward pass: the kernel of :mod:`~lwc_fairseq.modules.gru` and
-:mod:`~lwc_fairseq.modules.conditional_gru`.
+"""A chain of GRUs over time, with a hand-written backward pass: the kernel of GRULayer and ConditionalGRU in
+:mod:`~lwc_fairseq.modules.recurrent`.
 
 In each step, the state passes through a chain of GRUs. The input x of a GRU is either known before the loop (a word, a
 state of the layer below) or a context that the state reads from a memory (attention). The loop contains no input

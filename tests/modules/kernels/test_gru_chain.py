@@ -3,12 +3,10 @@
 import pytest
 import torch
 
-from lwc_fairseq.modules.attention_memory import Memory
-from lwc_fairseq.modules.conditional_gru import ConditionalGRU
-from lwc_fairseq.modules.gru import GRULayer, run_together
 from lwc_fairseq.modules.kernels import additive_reader
 from lwc_fairseq.modules.kernels.additive_reader import AdditiveReader
 from lwc_fairseq.modules.kernels.gru_chain import Link, run_chain
+from lwc_fairseq.modules.recurrent import ConditionalGRU, GRULayer, Memory, run_together
 
 DIM = 4
 COLUMNS = torch.arange(3).expand(2, 3)
@@ -107,8 +105,9 @@ def test_a_sentence_without_words_gives_numbers(dtype):
 def chain_with_a_memory(dtype, padding):
     """States (T, R, d) and attention weights (T, S, 1, n) of a GRU that reads a memory."""
     layer = ConditionalGRU(3, DIM, [[2]]).to(dtype)
-    memories = layer.project([Memory(random(2, 3, 2).detach().to(dtype), padding, COLUMNS)])
-    reader = AdditiveReader(layer.attentions[0].query.weight, layer.attentions[0].energy, memories[0])
+    (attention,) = layer.attentions
+    (memory,) = layer.project([Memory(random(2, 3, 2).detach().to(dtype), padding, COLUMNS)])
+    reader = AdditiveReader(attention.query.weight, attention.energy, memory.keys, memory.gates, padding)
     states, [weights] = run_chain([Link(layer.cells[1].recurrent, readers=(reader,))], 3, random(2, DIM).to(dtype))
     return states, weights
 
