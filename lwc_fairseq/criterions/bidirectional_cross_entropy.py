@@ -12,7 +12,7 @@ from lwc_fairseq_compat import UserError
 
 from ..data.reverse import reverse_targets
 from ..models.interface import BidirectionalModel, unwrap
-from ..modules.output_features import target_slots
+from ..modules.chunked_cross_entropy import target_slots
 from .chunked_cross_entropy import ChunkedCrossEntropyConfig, ChunkedCrossEntropyCriterion
 
 
@@ -62,10 +62,10 @@ class BidirectionalCrossEntropy(ChunkedCrossEntropyCriterion):
             )
         target = sample["target"]
         slots = target_slots(target, self.padding_idx, sample["ntokens"])
-        forward, backward = model(**sample["net_input"], backward=True, target_slots=slots)
-        forward_loss, forward_nll = self.term(forward, target, slots, reduce)
-        reversed_target = reverse_targets(target, self.padding_idx)
-        backward_loss, backward_nll = self.term(backward, reversed_target, slots, reduce)
+        features, extra = model(**sample["net_input"], backward=True, features_only=True)
+        forward_loss, forward_nll = self.term(features, extra, target, slots, reduce)
+        reversed_target = reverse_targets(target, self.padding_idx)  # it has its padding where the target has it
+        backward_loss, backward_nll = self.term(*extra["backward"], reversed_target, slots, reduce)
         if not reduce:
             backward_loss, backward_nll = (
                 reverse_targets(target, self.padding_idx, of_word.view_as(target)).flatten()

@@ -30,7 +30,6 @@ from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.fingerprints import OtherWords, check_words
 
 from ..data.reverse import is_reversed, reverse_inputs
-from ..modules.output_features import OutputFeatures
 from ..modules.recurrent import DecodingState, Memory, RecurrentDecoder, SourceMemory, Steps
 from ..modules.reverse_search import ReverseTranslation, reverse_memory, search_greedily
 from .interface import BidirectionalModel, DecoderAttention
@@ -276,41 +275,38 @@ class ABDModel(ReverseContextModel, BidirectionalModel):
         src_lengths: Tensor,
         prev_output_tokens: Tensor,
         backward: bool = False,
-        target_slots: Tensor | None = None,
-    ) -> tuple[Tensor, dict] | OutputFeatures | tuple[OutputFeatures, OutputFeatures]:
+        features_only: bool = False,
+    ) -> tuple[Tensor, dict]:
         """Teacher forcing.
 
         Args:
             src_tokens: (B, n), padding on either side.
             prev_output_tokens: (B, m), the start symbol first, padding on the right.
             backward: also run the backward decoder over the reversed target.
-            target_slots: return the inputs of the output layer (with `backward`, of both output layers) at these
-                positions, flat indices into (B, m), instead of logits.
+            features_only: return the inputs of the output layers instead of logits.
 
         Returns:
-            Logits (B, m, V) for the token after each of prev_output_tokens. With `backward`, the dictionary also holds
-            "backward_logits" (B, m, V), for the token after each token of the reversed target input.
+            Logits (B, m, V) for the token after each of prev_output_tokens, and a dictionary. With `backward`, its
+            entry "backward" is the same of the backward decoder, for the token after each token of the reversed target
+            input.
         """
         self.require_start()
         source = self.encoder(src_tokens)
         reference = reverse_inputs(prev_output_tokens, self.decoder.dictionary.pad())
-        reverse, backward_steps = self._run_backward(source, reference, backward)
+        start = self.decoder.begin_backward(source)
+        reverse, backward_steps = self._run_backward(source, start, reference, backward)
         steps, state = self.decoder.run(prev_output_tokens, self.decoder.begin_forward(source, reverse))
-        if target_slots is not None:
-            forward = self.decoder.features(steps, target_slots)
-            if not backward:
-                return forward
-            # A reversed target has its padding where the target has it.
-            return forward, self.decoder.backward_decoder.features(backward_steps, target_slots)
-        logits, extra = self.decoder.decoder_out(steps, state.memories)
+        out, extra = self.decoder.decoder_out(steps, state.memories, features_only)
         if backward:
-            extra["backward_logits"] = self.decoder.backward_decoder.logits(backward_steps)
-        return logits, extra
+            backward_decoder = self.decoder.backward_decoder
+            extra["backward"] = backward_decoder.decoder_out(backward_steps, start.memories, features_only)
+        return out, extra
 
-    def _run_backward(self, source: SourceMemory, reference: Tensor, backward: bool) -> tuple[Memory, Steps | None]:
+    def _run_backward(
+        self, source: SourceMemory, start: DecodingState, reference: Tensor, backward: bool
+    ) -> tuple[Memory, Steps | None]:
         """Return the reverse context and, with `backward`, the backward decoder's steps over the reversed target."""
         decoder, pad = self.decoder.backward_decoder, self.decoder.dictionary.pad()
-        start = self.decoder.begin_backward(source)
         if self.training and self.decoder.cfg.reverse_context == "reference":
             steps, _ = decoder.run(reference, start)
             return reverse_memory(steps.states, reference.eq(pad)), steps

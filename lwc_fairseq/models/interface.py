@@ -21,8 +21,6 @@ from torch import Tensor, nn
 
 from lwc_fairseq_compat import UserError
 
-from ..modules.output_features import OutputFeatures
-
 
 @dataclass(frozen=True)
 class DecoderAttention:
@@ -36,13 +34,13 @@ class DecoderAttention:
 class TranslationModel(FairseqEncoderDecoderModel):
     """The base class of this plugin's models.
 
-    `forward` takes the argument `target_slots`, the flat indices into (B, m) of the target tokens that are not padding,
-    sentence by sentence. With them, `forward` returns their :class:`OutputFeatures` instead of logits and extra
-    outputs.
-    """
+    With `features_only`, as with fairseq's Transformer, `forward` returns the input (B, m, E) of the output layer
+    instead of logits. The dictionary beside it then holds "output_layer", the weights (V, E) and the bias (V,) or None
+    of this layer. They are outputs because distributed training with --find-unused-parameters looks for parameters
+    among what the outputs depend on.
 
-    reads_packing = False
-    """Whether `forward` takes the argument `packing`, which the task `concat_translation` prepares."""
+    If `forward` takes the argument `packing`, the task `concat_translation` prepares it with the batch.
+    """
 
     @classmethod
     def read_config(cls, cfg) -> FairseqDataclass:
@@ -68,9 +66,8 @@ class TranslationModel(FairseqEncoderDecoderModel):
 class BidirectionalModel(TranslationModel):
     """A model with a forward and a backward decoder.
 
-    `forward` takes the argument `backward`. With `backward` and `target_slots`, `forward` returns two
-    :class:`OutputFeatures`: the first of the forward decoder for the target, the second of the backward decoder for the
-    reversed target.
+    `forward` takes the argument `backward`. With it, the dictionary that `forward` returns holds "backward": what the
+    backward decoder returns for the reversed target, logits or features and a dictionary.
     """
 
 
@@ -165,43 +162,33 @@ def recorded_heads(attentions: Iterable[nn.Module]) -> Iterator[list[Tensor]]:
             hook.remove()
 
 
-def output_features(model: nn.Module, net_input: dict[str, Tensor], target_slots: Tensor) -> OutputFeatures:
-    """Return the input and the weights of a model's output layer for a batch.
+def forward_features(model: nn.Module, net_input: dict[str, Tensor]) -> tuple[Tensor, dict]:
+    """Return what a :class:`TranslationModel` returns with `features_only`, also for models of fairseq.
 
     Args:
         model: a model of this plugin, or a model of fairseq whose decoder takes `features_only` and ends in a linear
             layer. The wrapper of distributed training may surround it.
         net_input: the arguments of the model's `forward`.
-        target_slots: (Σm,), flat indices into (B, m) of the target tokens that are not padding, sentence by sentence.
 
     Raises:
         UserError: the model cannot return the input of its output layer.
     """
     plain = unwrap(model)
     if isinstance(plain, TranslationModel):
-        return model(**net_input, target_slots=target_slots)
-    layer = linear_output_layer(plain)
-    features, _ = model(**net_input, features_only=True)
-    return OutputFeatures(features.flatten(0, 1).index_select(0, target_slots), layer.weight, layer.bias)
+        return model(**net_input, features_only=True)
+    decoder = plain.decoder if isinstance(plain, FairseqEncoderDecoderModel) else None
+    layer = getattr(decoder, "output_projection", None)
+    is_linear = isinstance(layer, nn.Linear) and decoder.adaptive_softmax is None
+    if not (is_linear and takes(plain, "features_only") and takes(decoder, "features_only")):
+        raise UserError(
+            f"--criterion chunked_cross_entropy does not work with this model ({type(decoder or plain).__name__} "
+            "returns no features for a linear output layer): use label_smoothed_cross_entropy or cross_entropy, which "
+            "compute the same loss"
+        )
+    features, extra = model(**net_input, features_only=True)
+    return features, {**extra, "output_layer": (layer.weight, layer.bias)}
 
 
-def takes_features_only(module: nn.Module) -> bool:
-    return "features_only" in inspect.signature(module.forward).parameters
-
-
-def linear_output_layer(model: nn.Module) -> nn.Linear:
-    """Return the output layer of a fairseq model that takes `features_only`, as its decoder does.
-
-    Raises:
-        UserError: the model has no such layer.
-    """
-    decoder = model.decoder if isinstance(model, FairseqEncoderDecoderModel) else None
-    output = getattr(decoder, "output_projection", None)
-    is_linear = isinstance(output, nn.Linear) and decoder.adaptive_softmax is None
-    if is_linear and takes_features_only(model) and takes_features_only(decoder):
-        return output
-    raise UserError(
-        f"--criterion chunked_cross_entropy does not work with this model ({type(decoder or model).__name__} returns "
-        "no features for a linear output layer): use label_smoothed_cross_entropy or cross_entropy, which compute the "
-        "same loss"
-    )
+def takes(module: nn.Module, argument: str) -> bool:
+    """Return whether a module's `forward` names this argument."""
+    return argument in inspect.signature(module.forward).parameters

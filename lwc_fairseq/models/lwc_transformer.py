@@ -43,7 +43,6 @@ from ..modules.mixed_attention import (
     pad_keys_and_values,
     step_mask,
 )
-from ..modules.output_features import OutputFeatures
 from .interface import DecoderAttention, TranslationModel, register_preset
 
 
@@ -510,8 +509,6 @@ class LWCTransformerModel(TranslationModel):
     the same results. (Only `concat_translation` translates an empty line to an empty line.)
     """
 
-    reads_packing = True
-
     @classmethod
     def build_model(cls, cfg, task) -> "LWCTransformerModel":
         cfg = cls.read_config(cfg)
@@ -535,23 +532,22 @@ class LWCTransformerModel(TranslationModel):
         src_lengths: Tensor,
         prev_output_tokens: Tensor,
         packing: dict | None = None,
-        target_slots: Tensor | None = None,
-    ) -> tuple[Tensor, dict] | OutputFeatures:
+        features_only: bool = False,
+    ) -> tuple[Tensor, dict]:
         """Teacher forcing. Returns logits (B, m, V) for the token after each of prev_output_tokens (B, m).
 
         `packing` holds the fields of this batch's :class:`Packing`. Without it, this method packs the batch. With
-        `target_slots`, it returns the states of these target tokens.
+        `features_only`, it returns states (B, m, d) instead of logits.
         """
         stack = self.encoder.stack
         tokens = src_tokens, prev_output_tokens, stack.padding_idx
         batch = repack(packing, *tokens) if packing else pack(*tokens)
         states = stack(batch)
-        if target_slots is not None:
-            rows = torch.zeros_like(prev_output_tokens).flatten().index_copy(0, batch.target_slots, batch.target_rows)
-            return OutputFeatures(states.index_select(0, rows[target_slots]), stack.embedding.tokens.weight, None)
         features = pad_rows(
             states.index_select(0, batch.target_rows), batch.target_slots, batch.sentences, batch.target_width
         )
+        if features_only:
+            return features, {"output_layer": (stack.embedding.tokens.weight, None)}
         return self.decoder.output_layer(features), {"attn": [None], "inner_states": None}
 
     def attention(self, src_tokens: Tensor, prev_output_tokens: Tensor) -> DecoderAttention:

@@ -28,7 +28,6 @@ from torch import Tensor, nn
 from lwc_fairseq_compat import UserError
 
 from ..modules.initialization import initialize_recurrent
-from ..modules.output_features import OutputFeatures
 from ..modules.recurrent import (
     AdditiveAttention,
     BidirectionalEncoder,
@@ -139,7 +138,7 @@ class NSCModel(ReverseContextModel):
     def reverse_translations(self, src_tokens: Tensor) -> Tensor:
         return self.encoder.search(src_tokens, *RecurrentEncoder.forward(self.encoder, src_tokens).memories)
 
-    def forward(self, *args, **kwargs) -> tuple[Tensor, dict] | OutputFeatures:
+    def forward(self, *args, **kwargs) -> tuple[Tensor, dict]:
         self.require_start()
         return super().forward(*args, **kwargs)
 

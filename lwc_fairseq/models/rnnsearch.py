@@ -21,7 +21,6 @@ from torch import Tensor
 from lwc_fairseq_compat import UserError
 
 from ..modules.initialization import initialize_recurrent
-from ..modules.output_features import OutputFeatures
 from ..modules.recurrent import RecurrentDecoder, RecurrentEncoder
 from .interface import DecoderAttention, TranslationModel
 
@@ -129,10 +128,10 @@ class RecurrentModel(TranslationModel):
                 module.output.weight = self.decoder.embedding.weight
 
     def forward(
-        self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, target_slots: Tensor | None = None
-    ) -> tuple[Tensor, dict] | OutputFeatures:
+        self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, features_only: bool = False
+    ) -> tuple[Tensor, dict]:
         """Teacher forcing. Returns logits (B, m, V) for the token after each of prev_output_tokens (B, m)."""
-        return self.decoder(prev_output_tokens, self.encoder(src_tokens, src_lengths), target_slots=target_slots)
+        return self.decoder(prev_output_tokens, self.encoder(src_tokens, src_lengths), features_only=features_only)
 
     def attention(self, src_tokens: Tensor, prev_output_tokens: Tensor) -> DecoderAttention:
         """Return the attention weights; those of several heads are averaged."""

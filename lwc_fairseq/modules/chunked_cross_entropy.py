@@ -51,6 +51,25 @@ def chunked_cross_entropy(
         return ChunkedCrossEntropy.apply(features, weight, bias, target, smoothing, torch.is_grad_enabled())
 
 
+def target_slots(target: Tensor, padding_idx: int, count: int) -> Tensor:
+    """Return the flat indices of the tokens in padded targets (B, m), sentence by sentence, (Σm,).
+
+    Args:
+        count: Σm, the number of tokens that are not padding, which the data loader counted. With it, the host need not
+            wait for a GPU to count. On a CPU, a criterion or a task may have edited the padding since.
+
+    Raises:
+        RuntimeError: on a GPU, `count` is wrong (an assertion on the device).
+    """
+    is_padding = target.flatten().eq(padding_idx)
+    real = is_padding.numel() - is_padding.sum()
+    if target.is_cuda:
+        torch._assert_async(real == count, "the padding of the target was edited: update the batch's ntokens as well")
+    else:
+        count = int(real)
+    return torch.sort(is_padding.to(torch.uint8), stable=True).indices[:count]
+
+
 class ChunkedCrossEntropy(torch.autograd.Function):
     """Computes both sums. The forward pass also computes the gradients, and the backward pass scales them.
 

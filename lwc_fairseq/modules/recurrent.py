@@ -24,7 +24,6 @@ from torch import Tensor, nn
 
 from .kernels.additive_reader import AdditiveReader
 from .kernels.gru_chain import Link, run_chain
-from .output_features import OutputFeatures
 from .row_groups import kept_sentences
 
 Item = TypeVar("Item")
@@ -514,53 +513,50 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         """Compute t, (R, m, E)."""
         return self.readout(torch.cat([steps.words, steps.states, *steps.contexts], dim=-1))
 
-    def logits(self, steps: Steps) -> Tensor:
-        """Compute the logits (R, m, V)."""
-        return self.output(self.dropout(self.read_out(steps)))
+    def output_layer(self, features: Tensor) -> Tensor:
+        """Map t after dropout, (..., E), to logits (..., V)."""
+        return self.output(features)
 
-    def decoder_out(self, steps: Steps, memories: Sequence[ProjectedMemory]) -> tuple[Tensor, dict]:
+    def decoder_out(
+        self, steps: Steps, memories: Sequence[ProjectedMemory], features_only: bool = False
+    ) -> tuple[Tensor, dict]:
         """What fairseq expects of a decoder: logits (R, m, V), and a dictionary.
 
         "attentions" are the weights of every attention over the columns of the tokens, (R, m, n) each, and "attn" is
         [those of the alignment layer]. If generation does not need attention, they are empty and [None].
+
+        With `features_only`: t after dropout, (R, m, E), and {"output_layer": (O, c)}. O and c are views, because
+        distributed training treats a parameter that a model returns directly as unused.
         """
+        features = self.dropout(self.read_out(steps))
+        if features_only:
+            return features, {"output_layer": tuple(x.view_as(x) for x in (self.output.weight, self.output.bias))}
         attentions = []
         for memory, alpha in zip(memories, steps.weights, strict=True) if self.need_attn else ():
             columns = memory.columns.repeat_interleave(len(alpha) // len(memory.columns), dim=0)
             attentions.append(alpha.gather(2, columns[:, None].expand_as(alpha)))
         alignment = attentions[self.alignment_layer] if attentions else None
-        return self.logits(steps), {"attn": [alignment], "attentions": attentions, "inner_states": None}
-
-    def features(self, steps: Steps, target_slots: Tensor) -> OutputFeatures:
-        """Return t after dropout at some positions, flat indices into (R, m), with O and c.
-
-        The weights are returned as views, because distributed training treats a parameter that a model returns directly
-        as unused.
-        """
-        hidden = self.dropout(self.read_out(steps)).flatten(0, 1).index_select(0, target_slots)
-        weight, bias = self.output.weight, self.output.bias
-        return OutputFeatures(hidden, weight.view_as(weight), bias.view_as(bias))
+        return self.output_layer(features), {"attn": [alignment], "attentions": attentions, "inner_states": None}
 
     def forward(
         self,
         prev_output_tokens: Tensor,
         encoder_out: SourceMemory,
         incremental_state: dict | None = None,
-        target_slots: Tensor | None = None,
+        features_only: bool = False,
         **unused,
-    ) -> tuple[Tensor, dict] | OutputFeatures:
+    ) -> tuple[Tensor, dict]:
         """Return :meth:`decoder_out` for the tokens that `incremental_state` has not seen; without a state, for all.
 
         Args:
             prev_output_tokens: (R, t + m) target input so far, the start symbol first, padding on the right.
             encoder_out: the encoder's output for S sentences; R is a multiple of S.
             incremental_state: stores the :class:`DecodingState` after the first t tokens.
-            target_slots: return :meth:`features` at these positions instead.
         """
         state = self.get_incremental_state(incremental_state, "decoding") or self.begin(encoder_out)
         steps, state = self.run(prev_output_tokens[:, state.length :], state)
         self.set_incremental_state(incremental_state, "decoding", state)
-        return self.decoder_out(steps, state.memories) if target_slots is None else self.features(steps, target_slots)
+        return self.decoder_out(steps, state.memories, features_only)
 
     def reorder_incremental_state(self, incremental_state: dict, new_order: Tensor) -> None:
         state = self.get_incremental_state(incremental_state, "decoding")

@@ -17,7 +17,7 @@ from lwc_fairseq_compat.long_sentences import truncate_source
 
 from ..data.concat_dataset import ConcatPairDataset
 from ..data.reverse import is_reversed, reverse_constraints, reverse_hypothesis, reverse_targets
-from ..models.interface import TranslationModel
+from ..models.interface import takes
 from ..search.empty_source import translate_empty_sources
 from ..search.generators import build_ranked_generator, without_attention
 from ..search.reverse_lines import reverse_lines
@@ -79,7 +79,7 @@ class ConcatTranslationTask(TranslationTask):
         if self.cfg.agreement_path and self.cfg.eval_bleu:
             raise UserError("--agreement-path cannot be combined with --eval-bleu: leave it out in training")
         model = super().build_model(cfg, from_checkpoint)
-        self.with_packing = isinstance(model, TranslationModel) and model.reads_packing
+        self.with_packing = takes(model, "packing")
         if (
             from_checkpoint
         ):  # `cfg` is part of the checkpoint's options or, for a model without a dataclass, all of them

@@ -16,7 +16,6 @@ from lwc_fairseq.criterions.bidirectional_cross_entropy import (
 )
 from lwc_fairseq.criterions.chunked_cross_entropy import ChunkedCrossEntropyConfig, ChunkedCrossEntropyCriterion
 from lwc_fairseq.data.packing import pack
-from lwc_fairseq.modules.output_features import target_slots
 
 TASK = SimpleNamespace(target_dictionary=make_dictionary(17))
 MODELS = {
@@ -87,10 +86,8 @@ def test_without_reduction_a_word_has_the_loss_of_both_directions():
     )
     assert loss.sum().item() == pytest.approx(whole.item(), rel=1e-6)
     # The backward decoder predicts the last word first, from the source alone.
-    _, backward = model(
-        **batch["net_input"], backward=True, target_slots=target_slots(batch["target"], PAD, batch["ntokens"])
-    )
-    first = torch.nn.functional.linear(*backward).log_softmax(-1)[0]
+    _, extra = model(**batch["net_input"], backward=True)
+    first = extra["backward"][0].log_softmax(-1)[0, 0]
     last_word = batch["target"][0, 1]
     assert loss.view_as(batch["target"])[0, 1].item() == pytest.approx(-first[last_word].item(), rel=1e-6)
 

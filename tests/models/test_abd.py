@@ -4,6 +4,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from fairseq.logging import metrics
+from torch.nn.utils.rnn import pad_sequence
 
 from conftest import EOS, PAD, make_abd, make_dictionary, random_batch
 from lwc_fairseq.criterions.bidirectional_cross_entropy import (
@@ -12,7 +13,6 @@ from lwc_fairseq.criterions.bidirectional_cross_entropy import (
 )
 from lwc_fairseq.models.abd import ABDConfig, ABDModel
 from lwc_fairseq.models.interface import BidirectionalModel
-from lwc_fairseq.modules.output_features import OutputFeatures
 from properties import generated_scores_are_those_of_teacher_forcing, steps_equal_the_full_pass
 from reference_abd import abd_loss, backward_pass, forward_pass, greedy_reverse
 
@@ -73,7 +73,7 @@ class TestAgainstTheReference:
             length = len(given)
             reversed_input = [EOS, *given[:0:-1]]
             expected_backward, reference_states = backward_pass(known, source, reversed_input)
-            assert torch.allclose(extra["backward_logits"][i, :length], expected_backward, rtol=0, atol=1e-9)
+            assert torch.allclose(extra["backward"][0][i, :length], expected_backward, rtol=0, atol=1e-9)
             states = reference_states
             if reverse == "greedy" or mode == "eval":
                 states = backward_pass(known, source, greedy_reverse(known, source, 2 * len(source)))[1]
@@ -115,13 +115,17 @@ class TestCriterion:
         forward = torch.stack([rising, even, rising, rising, even]).log()  # three steps, then two
         backward = torch.stack([even, rising, even, even, rising]).log()
         identity = torch.eye(7), torch.zeros(7)
+        extra = {"output_layer": identity}
+
+        def padded(steps):
+            return pad_sequence([steps[:3], steps[3:]], batch_first=True)
 
         class Model(BidirectionalModel):
             def __init__(self):
                 torch.nn.Module.__init__(self)
 
             def forward(self, **given):
-                return OutputFeatures(forward, *identity), OutputFeatures(backward, *identity)
+                return padded(forward), {"output_layer": identity, "backward": (padded(backward), extra)}
 
         target = torch.tensor([[5, 6, EOS], [5, EOS, PAD]])
         sample = make_sample(None, None, target)
