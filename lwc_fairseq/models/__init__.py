@@ -1,0 +1,31 @@
+"""The models, registered with fairseq by importing this package, and what your own models derive from."""
+
+from . import lwc_ablations, transformer
+from .abd import ABDConfig, ABDModel
+from .deepatt import DeepAttConfig, DeepAttModel
+from .interface import BidirectionalModel, DecoderAttention, TranslationModel, register_preset
+from .lwc_transformer import CoordinatedLayer, CoordinatedStack, LWCTransformerConfig, LWCTransformerModel
+from .nsc import NSCConfig, NSCModel
+from .rnnsearch import RecurrentModel, RNNSearchConfig, RNNSearchModel
+
+__all__ = [
+    "ABDConfig",
+    "ABDModel",
+    "BidirectionalModel",
+    "CoordinatedLayer",
+    "CoordinatedStack",
+    "DecoderAttention",
+    "DeepAttConfig",
+    "DeepAttModel",
+    "LWCTransformerConfig",
+    "LWCTransformerModel",
+    "NSCConfig",
+    "NSCModel",
+    "RNNSearchConfig",
+    "RNNSearchModel",
+    "RecurrentModel",
+    "TranslationModel",
+    "lwc_ablations",
+    "register_preset",
+    "transformer",
+]

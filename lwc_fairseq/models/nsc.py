@@ -27,7 +27,6 @@ from torch import Tensor, nn
 
 from lwc_fairseq_compat import UserError
 
-from ..modules.initialization import initialize_recurrent
 from ..modules.recurrent import (
     AdditiveAttention,
     BidirectionalEncoder,
@@ -38,6 +37,7 @@ from ..modules.recurrent import (
     RecurrentEncoder,
     SourceMemory,
     SourceOrder,
+    initialize_recurrent,
 )
 from ..modules.reverse_search import KnownTranslations, reverse_memory, search_greedily, search_with_beam
 from .abd import ReverseContextConfig, ReverseContextModel, with_prefix

@@ -20,8 +20,7 @@ from torch import Tensor
 
 from lwc_fairseq_compat import UserError
 
-from ..modules.initialization import initialize_recurrent
-from ..modules.recurrent import RecurrentDecoder, RecurrentEncoder
+from ..modules.recurrent import RecurrentDecoder, RecurrentEncoder, initialize_recurrent
 from .interface import DecoderAttention, TranslationModel
 
 
