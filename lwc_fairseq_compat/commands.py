@@ -102,10 +102,6 @@ def log_slow_batches(iterate, self):
             due = time.monotonic() + quiet
 
 
-def end_hydra(problem):
-    sys.exit(f"fairseq-hydra-train: error: {problem}")
-
-
 @replaces("fairseq.distributed.utils", "call_main")
 def print_user_errors_under_hydra(call_main, cfg, main, **kwargs):
     """End a training under hydra with one line instead of a traceback when the user can fix the cause.
@@ -119,7 +115,7 @@ def print_user_errors_under_hydra(call_main, cfg, main, **kwargs):
         return call_main(cfg, main, **kwargs)
     except Exception as error:
         if HydraConfig.initialized() and is_for_user(error):
-            end_hydra(error)
+            sys.exit(f"fairseq-hydra-train: error: {error}")
         raise
 
 
@@ -162,7 +158,7 @@ def name_wrong_setting(add_defaults, cfg):
     try:
         add_defaults(cfg)
     except OmegaConfBaseException as error:
-        end_hydra(f"{error.full_key}: {str(error).splitlines()[0]}")
+        sys.exit(f"fairseq-hydra-train: error: {error.full_key}: {str(error).splitlines()[0]}")
 
 
 @replaces("fairseq.dataclass.initialize", "hydra_init")
@@ -179,12 +175,12 @@ def name_wrong_configuration(hydra_init, *name):
         path = Path(given.config_dir, given.config_name.removesuffix(".yaml") + ".yaml")
         names = sorted(file.stem for file in path.parent.glob("*.yaml"))
         if path.stem not in names:
-            end_hydra(
+            raise UserError(
                 f"--config-name {given.config_name}: no such configuration in --config-dir {given.config_dir}; it has "
                 f"{', '.join(names) or 'none'}"
             )
         try:
             OmegaConf.load(path)
         except yaml.MarkedYAMLError as error:
-            end_hydra(f"{path}, line {error.problem_mark.line + 1}: {error.problem}")
+            raise UserError(f"{path}, line {error.problem_mark.line + 1}: {error.problem}") from error
     hydra_init(*name)

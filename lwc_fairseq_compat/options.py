@@ -44,7 +44,7 @@ def problems_of_command(o):
         )
     for bpe, name in (("subword_nmt", "bpe_codes"), ("sentencepiece", "sentencepiece_model")):
         file = getattr(o, name)
-        if o.bpe == bpe and is_not_given(file):
+        if o.bpe == bpe and file in NOT_GIVEN:
             yield f"--bpe {bpe} needs {flag(name)} FILE"
         if o.bpe == bpe and is_missing_file(file):
             yield f"{flag(name)} {file}: no such file"
@@ -53,11 +53,13 @@ def problems_of_command(o):
         yield "the training has no optimizer: add one, such as --optimizer adam, and its --lr"
     if o.best_checkpoint_metric == "bleu" and o.eval_bleu is False:
         yield "--best-checkpoint-metric bleu: add --eval-bleu, which computes it"
-    if o.model_overrides is not None and not is_dictionary(o.model_overrides):
+    if not is_dictionary(vars(o).get("model_overrides", "{}")):
         yield f"--model-overrides {o.model_overrides}: {A_DICTIONARY}"
     if is_training:
         yield from problems_of_training(o)
 
+
+NOT_GIVEN = (None, "???")  # which OmegaConf calls missing
 
 TASKS_OF_OTHER_MODELS = {
     "language_modeling": "trains language models",
@@ -73,10 +75,6 @@ def is_arch_of_one_pair(arch):
     return arch in ARCH_MODEL_REGISTRY and issubclass(ARCH_MODEL_REGISTRY[arch], FairseqEncoderDecoderModel)
 
 
-def is_not_given(value):
-    return value in (None, "???")  # which OmegaConf calls missing
-
-
 def is_missing_file(path):
     return "://" not in path and not os.path.isfile(path)
 
@@ -85,9 +83,8 @@ def problems_of_training(o):
     """Yield what is wrong with the options of a training, before its data and its model are loaded."""
     for rule, (is_right, names) in VALUES.items():
         for name in names:
-            value = getattr(o, name)
-            if value is not None and not is_right(value):
-                yield f"{flag(name)} {as_given(value)}: {rule}"
+            if name in vars(o) and not is_right(getattr(o, name)):
+                yield f"{flag(name)} {as_given(getattr(o, name))}: {rule}"
     rates = o.lr if isinstance(o.lr, list) else [o.lr]
     if o.lr_scheduler in ONE_RATE and len(rates) > 1:
         yield (
@@ -170,7 +167,7 @@ VALUES = {
     "give two numbers, such as '(1e-30, 1e-3)'": (lambda pair: is_pair(pair, inf), ("adafactor_eps",)),
     A_DICTIONARY: (is_dictionary, ("optimizer_overrides", "epoch2lr", "update2lr")),
 }
-"""What to give, the test of a value, and the options of a training whose values have to pass it if they are given."""
+"""What to give, the test of a value, and the options of a training whose values have to pass it."""
 
 ONE_RATE = ("inverse_sqrt", "cosine", "tri_stage", "triangular", "reduce_lr_on_plateau", "step", "manual")
 """The schedules that use only the first value of --lr."""
@@ -190,9 +187,9 @@ def problems_of_schedule(o, rate):
                 yield f"--min-lr {o.min_lr} must be less than --lr {rate}"
             if o.t_mult < 1:
                 yield f"--t-mult {o.t_mult}: must be at least 1"
-            if o.lr_period_updates <= 0 and not o.max_update:
+            if not o.lr_period_updates > 0 and not o.max_update:
                 yield "add --lr-period-updates or --max-update, the number of updates of the first period"
-            if o.lr_period_updates <= 0 and o.max_update <= o.warmup_updates:
+            if not o.lr_period_updates > 0 and o.max_update <= o.warmup_updates:
                 yield f"--max-update {o.max_update} must be more than --warmup-updates {o.warmup_updates}"
         case "tri_stage":
             ratio = o.phase_ratio
@@ -205,7 +202,7 @@ def problems_of_schedule(o, rate):
             if ratio is not None and o.max_update * ratio[2] < 1:
                 yield "--phase-ratio needs --max-update, with at least one update for the last of the three parts"
         case "triangular":
-            if is_not_given(o.max_lr):
+            if o.max_lr in NOT_GIVEN:
                 yield "add --max-lr, the highest learning rate"
             if o.max_lr <= rate:
                 yield f"--max-lr {o.max_lr} must be more than --lr {rate}"

@@ -16,7 +16,7 @@ from torch.multiprocessing import ProcessExitedException
 from torch.utils import data
 
 from .errors import UserError, flag
-from .hooks import mends, replaces
+from .hooks import replaces
 
 SIGNALS = {signal.SIGTERM: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
 """The signals on which training saves, with the handlers that programs begin with."""
@@ -32,12 +32,13 @@ question waits for all GPUs. On CPUs they ask after each update."""
 
 @replaces("fairseq.distributed.utils", "call_main")
 def call_main_on_devices(call_main, cfg, main, **kwargs):
-    """Refuse what cannot run here, run ``--bf16`` on a GPU, and pass signals on to the processes that fairseq starts.
+    """Refuse what cannot run here, and run the rest: ``--bf16`` on a GPU, several processes on CPUs.
 
+    The process that has started others passes signals on to them, and waits until they have saved.
     Why: fairseq finds out later, with a traceback, that a GPU or a package is missing. ``fairseq/options.py`` sets
     ``tpu`` together with ``bf16``, so the commands ask for ``torch_xla`` even where there is a GPU; ``--bf16 --tpu``
-    still means a TPU where ``torch_xla`` is installed. The process that waits for the others would die at a signal,
-    and they with it while they save. Needed: always.
+    still means a TPU where ``torch_xla`` is installed. The default backend, NCCL, connects only GPUs. The process that
+    waits for the others would die at the signal, and they with it while they save. Needed: always.
     """
     from fairseq.distributed.utils import infer_init_method
 
@@ -51,6 +52,8 @@ def call_main_on_devices(call_main, cfg, main, **kwargs):
     if cfg.common.bf16 and importlib.util.find_spec("torch_xla") is None:
         cfg.common.tpu = training.tpu = False
     infer_init_method(training)
+    if training.distributed_init_method and cfg.common.cpu and training.distributed_backend == "nccl":
+        training.distributed_backend = "gloo"
     if training.distributed_init_method is None or training.distributed_no_spawn:
         return stop_listening_when_training_ends(call_main, cfg, main, **kwargs)
     handlers = {number: signal.signal(number, pass_signal_on) for number in SIGNALS}
@@ -107,30 +110,15 @@ def count_devices_before_starting(infer_single_node_init, cfg):
     infer_single_node_init(cfg)
 
 
-@replaces("fairseq.distributed.utils", "distributed_init")
-def connect_cpus(distributed_init, cfg):
-    """Let processes with ``--cpu`` communicate without further flags.
-
-    Why: the default backend, NCCL, connects only GPUs. Needed: always.
-    """
-    if cfg.common.cpu and cfg.distributed_training.distributed_backend == "nccl":
-        cfg.distributed_training.distributed_backend = "gloo"
-    return distributed_init(cfg)
-
-
-@mends("fairseq.models.distributed_fairseq_model", "DistributedDataParallel")
-def wrap_models_on_cpus(distribute):
+@replaces("fairseq.models.distributed_fairseq_model", "DistributedDataParallel")
+def wrap_models_on_cpus(distribute, module, device_ids, output_device, **settings):
     """Let ``--ddp-backend pytorch_ddp``, the default, wrap a model on a CPU.
 
     Why: fairseq passes a device number, which PyTorch refuses for a CPU. Needed: always.
     """
-
-    def distribute_without_device(module, device_ids, output_device, **settings):
-        if not any(parameter.is_cuda for parameter in module.parameters()):
-            device_ids = output_device = None
-        return distribute(module, device_ids=device_ids, output_device=output_device, **settings)
-
-    return distribute_without_device
+    if not any(parameter.is_cuda for parameter in module.parameters()):
+        device_ids = output_device = None
+    return distribute(module, device_ids=device_ids, output_device=output_device, **settings)
 
 
 @replaces("fairseq.data.iterators", "EpochBatchIterator.state_dict")
