@@ -25,9 +25,9 @@ except ModuleNotFoundError as error:
     if str(error.name).partition(".")[0] == __name__:
         raise
     # `lwc-fairseq doctor` must work even if PyTorch, fairseq or another requirement is missing. Nothing else works
-    # then: importing a model raises the same error again.
-    missing = error
+    # then: importing a model raises the same error again, and `--user-dir lwc_fairseq` raises this one.
+    missing_requirement = ModuleNotFoundError(how_to_install(error), name=error.name)
 
     def load(*args, **kwargs):
         """Raises ModuleNotFoundError with a message that says what to install."""
-        raise ModuleNotFoundError(how_to_install(missing), name=missing.name)
+        raise missing_requirement

@@ -25,11 +25,10 @@ except Exception as error:  # every `import torch` of the environment would fail
     Finder = None
 
 PATCH_FILES = (
-    *("stack", "errors", "streams", "text", "options", "checkpoints", "writing", "saving", "loading"),
-    *("resuming", "positions", "data", "splits", "dictionaries", "indexed", "alignments", "preprocessing"),
-    *("search_options", "generation", "copying", "scoring", "plugins", "fingerprints", "processes"),
-    *("progress", "termination", "long_sentences", "precision", "bleu", "optimizers", "schedules"),
-    *("training_options", "validation", "hydra"),
+    *("stack", "errors", "streams", "text", "options", "checkpoints", "writing", "saving", "loading", "resuming"),
+    *("positions", "data", "splits", "dictionaries", "indexed", "alignments", "preprocessing", "search_options"),
+    *("generation", "copying", "scoring", "fingerprints", "long_sentences", "bleu", "optimizers", "processes"),
+    *("validation", "commands"),
 )
 """The order of the patches. If two patches wrap the same function, the later patch calls the earlier one."""
 

@@ -13,20 +13,25 @@ class UserError(ValueError):
     """
 
 
+def flag(name):
+    """Return an option as it is given on the command line."""
+    return "--" + name.replace("_", "-")
+
+
 @before_fairseq
 def print_user_errors_in_one_line():
     """End a command with one line instead of a traceback when the user can fix the cause, or has pressed Ctrl-C.
 
-    Why: the commands of ``fairseq_cli`` let every exception through. They check their options with assertions, whose
-    messages say what to do. Needed: always.
+    Why: the commands of ``fairseq_cli`` let every exception through. Needed: always.
     """
     excepthook = sys.excepthook
 
     def hook(kind, error, traceback):
+        command = sys.argv[0].rpartition("/")[2]
         if kind is KeyboardInterrupt:
-            print(f"{sys.argv[0].rpartition('/')[2]}: interrupted", file=sys.stderr)
+            print(f"{command}: interrupted", file=sys.stderr)
         elif is_for_user(error):
-            print(f"{sys.argv[0].rpartition('/')[2]}: error: {error}", file=sys.stderr)
+            print(f"{command}: error: {error}", file=sys.stderr)
         else:
             excepthook(kind, error, traceback)
 
@@ -34,15 +39,12 @@ def print_user_errors_in_one_line():
 
 
 def is_for_user(error):
-    """Whether the message of an error tells the user what to do."""
-    return isinstance(error, UserError) or is_check_of_command(error)
+    """Whether the message of an error tells the user what to do.
 
-
-def is_check_of_command(error):
-    """Whether a command of ``fairseq_cli`` itself raised this error, with a message, to refuse its options."""
-    if not isinstance(error, AssertionError) or not str(error):
-        return False
-    return package_that_raised(error) == "fairseq_cli"
+    So do the assertions by which the commands of ``fairseq_cli`` check their options.
+    """
+    is_check = isinstance(error, AssertionError) and str(error) and package_that_raised(error) == "fairseq_cli"
+    return bool(isinstance(error, UserError) or is_check)
 
 
 def package_that_raised(error):

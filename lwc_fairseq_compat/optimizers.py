@@ -1,178 +1,130 @@
-"""Optimizers: what is wrong with their options, and patches that say so in one line."""
+"""Optimizers, schedules of the learning rate and half precision."""
 
-import argparse
-import ast
-import dataclasses
-import functools
-import math
+import torch
 
-from .errors import UserError, package_that_raised
-from .hooks import mends
-
-BETAS = ("adam_betas", "adamax_betas", "lamb_betas")
+from .errors import UserError, flag, package_that_raised
+from .hooks import replaces
 
 
-def flag(name):
-    """Return an option as it is given on the command line."""
-    return "--" + name.replace("_", "-")
-
-
-def check_optimizer_options(options):
-    """Check the options of the optimizer.
-
-    Args:
-        options: the values of the options by name, without dashes. Options may be missing.
-
-    Raises:
-        UserError: a value is malformed.
-    """
-    for name in BETAS:
-        if name in options:
-            parse_betas(options[name], flag(name))
-    if "adafactor_eps" in options and not is_pair(options["adafactor_eps"], math.inf):
-        raise UserError(f"--adafactor-eps {options['adafactor_eps']}: give two numbers, such as '(1e-30, 1e-3)'")
-    read_dictionary(options, "optimizer_overrides")
-
-
-def parse_betas(betas, name="--adam-betas"):
-    """Parse β₁ and β₂ from a command line's "(0.9, 0.98)" or a configuration's list.
-
-    Raises:
-        UserError: they are not two numbers in [0, 1).
-    """
-    if not is_pair(betas, 1):
-        raise UserError(f"{name} {betas}: give two numbers in [0, 1), such as '(0.9, 0.98)'")
-    return tuple(ast.literal_eval(str(betas)))
-
-
-def is_pair(text, limit):
-    """Whether text, or a list, holds two numbers from 0 on that are less than a limit."""
-    try:
-        first, second = ast.literal_eval(str(text))
-        return 0 <= first < limit and 0 <= second < limit
-    except (ValueError, TypeError, SyntaxError):
-        return False
-
-
-def read_dictionary(options, name):
-    """Return an option that is written as a dictionary of Python.
-
-    Raises:
-        UserError: it cannot be read.
-    """
-    text = options.get(name, "{}")
-    try:
-        values = ast.literal_eval(text)
-    except (ValueError, TypeError, SyntaxError):
-        values = None
-    if not isinstance(values, dict):
-        raise UserError(f"{flag(name)} {text}: give a dictionary, such as {{'name': 0.1}}")
-    return values
-
-
-@mends("fairseq.dataclass.utils", "eval_str_list")
-def name_malformed_list(eval_str_list):
-    """Say that a list of numbers, such as the value of ``--lr``, is malformed.
-
-    Why: fairseq lets Python's error through. Needed: always.
-    """
-
-    @functools.wraps(eval_str_list)
-    def eval_list(x, *args, **kwargs):
-        try:
-            return eval_str_list(x, *args, **kwargs)
-        except (SyntaxError, ValueError) as error:
-            raise argparse.ArgumentTypeError(f"{x}: give values with commas between them, such as 1,2") from error
-
-    return eval_list
-
-
-def name_refused_options(option, build):
-    """Return a function that builds an optimizer or a schedule, and says in one line why fairseq or torch refuses to.
-
-    Args:
-        option: the command-line option that chooses what is built.
-        build: fairseq's function.
-    """
-
-    @functools.wraps(build)
-    def build_or_say_why(cfg, *args, **kwargs):
-        try:
-            return build(cfg, *args, **kwargs)
-        except (AssertionError, ImportError, NotImplementedError, ValueError) as error:
-            if not str(error) or package_that_raised(error) not in ("fairseq", "torch"):
-                raise
-            raise UserError(f"{option} {getattr(cfg, '_name', '')}: {' '.join(str(error).split())}") from error
-
-    return build_or_say_why
-
-
-@mends("fairseq.optim", "build_optimizer")
-def name_refused_options_of_optimizers(build_optimizer):
-    """Say in one line why an optimizer cannot be built, such as for a package that is missing.
+@replaces("fairseq.optim", "build_optimizer")
+@replaces("fairseq.optim.lr_scheduler", "build_lr_scheduler")
+def name_refused_options(build, cfg, *args, **kwargs):
+    """Say in one line why an optimizer or a schedule cannot be built, such as for a package that is missing.
 
     Why: fairseq ends with a traceback. Needed: always.
     """
-    return name_refused_options("--optimizer", build_optimizer)
+    try:
+        return build(cfg, *args, **kwargs)
+    except (AssertionError, ImportError, NotImplementedError, ValueError) as error:
+        if not str(error) or package_that_raised(error) not in ("fairseq", "torch"):
+            raise
+        option = flag(build.__name__.removeprefix("build_"))
+        raise UserError(f"{option} {getattr(cfg, '_name', '')}: {' '.join(str(error).split())}") from error
 
 
-@mends("fairseq.optim.lr_scheduler", "build_lr_scheduler")
-def name_refused_options_of_schedules(build_lr_scheduler):
-    """Say in one line why a schedule cannot be built, as :func:`name_refused_options_of_optimizers`.
-
-    Needed: always.
-    """
-    return name_refused_options("--lr-scheduler", build_lr_scheduler)
-
-
-@mends("fairseq.dataclass.configs", "FairseqDataclass._get_default")
-def require_numbers_without_default(get_default):
-    """Say that a number without a default, such as ``--max-lr`` of the schedule ``triangular``, is missing.
-
-    Why: fairseq's parser refuses the default, ``???``, which is no number. Needed: always.
-    """
-
-    @functools.wraps(get_default)
-    def get_default_or_require(self, attribute_name):
-        default = get_default(self, attribute_name)
-        is_missing = default == "???" and self._get_type(attribute_name) in (int, float)
-        return dataclasses.MISSING if is_missing else default
-
-    return get_default_or_require
-
-
-@mends("fairseq.trainer", "Trainer.load_checkpoint")
-def name_other_optimizer(load_checkpoint):
-    """Say in one line that a checkpoint was trained with another optimizer or criterion.
-
-    Why: fairseq ends with a traceback. Needed: always.
-    """
-
-    @functools.wraps(load_checkpoint)
-    def load_checkpoint_or_say_why(self, filename, *args, **kwargs):
-        try:
-            return load_checkpoint(self, filename, *args, **kwargs)
-        except AssertionError as error:
-            if "--reset-optimizer" not in str(error):
-                raise
-            raise UserError(f"{filename}: {error}") from error
-
-    return load_checkpoint_or_say_why
-
-
-@mends("fairseq.optim.fairseq_optimizer", "FairseqOptimizer.load_state_dict")
-def name_unknown_overrides(load_state_dict):
+@replaces("fairseq.optim.fairseq_optimizer", "FairseqOptimizer.load_state_dict")
+def name_unknown_overrides(load_state_dict, self, state_dict, optimizer_overrides=None):
     """Say that ``--optimizer-overrides`` names a setting that the optimizer does not have.
 
     Why: fairseq adds it to the settings, where nothing reads it. Needed: always.
     """
+    known = [name for name in self.param_groups[0] if name != "params"]
+    for name in optimizer_overrides or ():
+        if name not in known:
+            raise UserError(f"--optimizer-overrides: the optimizer has no {name}, only {', '.join(known)}")
+    load_state_dict(self, state_dict, optimizer_overrides)
 
-    @functools.wraps(load_state_dict)
-    def load_state_and_override(self, state_dict, optimizer_overrides=None):
-        known = [name for name in self.param_groups[0] if name != "params"]
-        for name in optimizer_overrides or ():
-            if name not in known:
-                raise UserError(f"--optimizer-overrides: the optimizer has no {name}, only {', '.join(known)}")
-        load_state_dict(self, state_dict, optimizer_overrides)
 
-    return load_state_and_override
+@replaces("fairseq.optim.lr_scheduler.tri_stage_lr_scheduler", "TriStageLRSchedule.__init__")
+def accept_rounded_ratio(init, self, cfg, optimizer):
+    """Accept a ``--phase-ratio`` whose sum is 1 up to rounding, such as 0.3,0.6,0.1.
+
+    Why: fairseq compares the sum in binary numbers with 1. Needed: always.
+    """
+    if cfg.phase_ratio is not None:
+        first, second, _ = cfg.phase_ratio
+        cfg.phase_ratio = (first, second, 1 - (first + second))
+    init(self, cfg, optimizer)
+
+
+@replaces("fairseq.optim.lr_scheduler.fairseq_lr_scheduler", "FairseqLRScheduler.load_state_dict")
+@replaces("fairseq.optim.lr_scheduler.reduce_lr_on_plateau", "ReduceLROnPlateauLRSchedule.load_state_dict")
+def name_other_schedule(load_state_dict, self, state_dict):
+    """Say that a checkpoint was trained with another schedule, whose state is another one.
+
+    Why: fairseq ends with a traceback. Needed: always.
+    """
+    try:
+        load_state_dict(self, state_dict)
+    except KeyError as error:
+        raise UserError(
+            "the checkpoint was trained with another --lr-scheduler: give that one, or add --reset-lr-scheduler"
+        ) from error
+
+
+@replaces("fairseq.optim.amp_optimizer", "AMPOptimizer.step")
+def unscale_gradients_once(step, self):
+    """Step the optimizer whose gradients ``--amp`` has unscaled.
+
+    Why: fairseq unscales and clips the gradients of the inner optimizer, and then gives the scaler the wrapper around
+    it. The scaler takes the wrapper for another optimizer and unscales its gradients again: with SGD, an update is
+    0.0078 of what it should be. Adam divides by the size of the gradients, which hides the error until they come near
+    its epsilon. Needed: always.
+    """
+    self.scaler.step(self.optimizer)
+    self.scaler.update()
+
+
+@replaces("fairseq.optim.fp16_optimizer", "MemoryEfficientFP16Optimizer.__init__")
+def name_unsupported_optimizer(init, self, cfg, params, optimizer, allow_unsupported=False, **kwargs):
+    """Say which optimizers work with ``--memory-efficient-fp16``.
+
+    Why: fairseq ends with a traceback. Needed: always.
+    """
+    if not allow_unsupported and not optimizer.supports_memory_efficient_fp16:
+        kind = "bf16" if cfg.common.bf16 else "fp16"
+        raise UserError(
+            f"--memory-efficient-{kind} does not work with --optimizer {cfg.optimizer._name}, which does not "
+            f"convert gradients itself: use --optimizer adam, or --{kind}"
+        )
+    init(self, cfg, params, optimizer, allow_unsupported, **kwargs)
+
+
+@replaces("fairseq.optim.fp16_optimizer", "_FP16OptimizerMixin._sync_fp16_grads_to_fp32")
+def copy_gradients_together(sync_fp16_grads_to_fp32, self):
+    """Copy all gradients to single precision at a time.
+
+    Why: fairseq launches a kernel for each parameter, which takes longer than the copying. Needed: for speed, on a GPU.
+    """
+    if not (self.has_flat_params and self._needs_sync):
+        return sync_fp16_grads_to_fp32(self)
+    trained = [parameter for parameter in self.fp16_params if parameter.requires_grad]
+    for parameters, parts in beside_flat(self.fp32_params, trained, lambda flat: flat.grad):
+        torch._foreach_copy_(parts, [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters])
+    self._needs_sync = False
+
+
+@replaces("fairseq.optim.fp16_optimizer", "_FP16OptimizerMixin._sync_fp32_params_to_fp16")
+def copy_parameters_together(sync_fp32_params_to_fp16, self):
+    """Copy all parameters back to half precision at a time, as :func:`copy_gradients_together` copies gradients.
+
+    Needed: for speed, on a GPU.
+    """
+    if not self.has_flat_params:
+        return sync_fp32_params_to_fp16(self)
+    for parameters, parts in beside_flat(self.fp32_params, self.fp16_params, lambda flat: flat.data):
+        torch._foreach_copy_([parameter.data for parameter in parameters], parts)
+
+
+def beside_flat(flat_by_device, all_parameters, tensor_of):
+    """Yield, for each device, its parameters, and their parts of a flat tensor in their shapes.
+
+    Args:
+        flat_by_device: fairseq's flat copy of the parameters of each device, by its index.
+        all_parameters: the parameters in half precision, in the order in which the flat copies hold them.
+        tensor_of: returns the tensor to divide, given a flat copy: its values or its gradient.
+    """
+    for device, flat in flat_by_device.items():
+        parameters = [parameter for parameter in all_parameters if parameter.device.index == device]
+        parts = tensor_of(flat).split([parameter.numel() for parameter in parameters])
+        yield parameters, [part.view_as(p) for part, p in zip(parts, parameters, strict=True)]

@@ -1,16 +1,66 @@
-"""Options that fairseq accepts and fails with later, or fails with although they are right."""
+"""Options that are malformed, impossible, or need another option. fairseq fails with them later, or never."""
 
-import functools
+import ast
+import dataclasses
 import os
+from argparse import ArgumentTypeError
+from math import inf, isclose
+from types import SimpleNamespace
 
-from .bleu import read_json
-from .errors import UserError
-from .hooks import mends
-from .optimizers import read_dictionary
+from .bleu import check_bleu, read_json
+from .errors import UserError, flag
+from .hooks import replaces
 from .search_options import check_eval_bleu_args
-from .training_options import check_training
 
-FILES_OF_SUBWORDS = {"subword_nmt": "bpe_codes", "sentencepiece": "sentencepiece_model"}
+
+def check_command(values):
+    """Check the options of a command.
+
+    Args:
+        values: their values by name, without dashes.
+
+    Raises:
+        UserError: they cannot work.
+    """
+    if problem := next(problems_of_command(Options(**values)), None):
+        raise UserError(problem)
+
+
+class Options(SimpleNamespace):
+    """The values of options by name. An option that a command does not have is None."""
+
+    def __getattr__(self, name):
+        return None
+
+
+def problems_of_command(o):
+    """Yield what is wrong with the options of any command. Once something is, what follows may fail."""
+    if o.tokenizer == "moses" and not (o.source_lang and o.target_lang):  # it needs them before the data tells them
+        yield "--tokenizer moses has rules for each language: add the languages, -s SOURCE -t TARGET"
+    if o.task in TASKS_OF_OTHER_MODELS and is_arch_of_one_pair(o.arch):
+        yield (
+            f"--task {o.task} {TASKS_OF_OTHER_MODELS[o.task]}, but --arch {o.arch} is a model for one pair of "
+            "languages: use a translation task, such as --task translation"
+        )
+    for bpe, name in (("subword_nmt", "bpe_codes"), ("sentencepiece", "sentencepiece_model")):
+        file = getattr(o, name)
+        if o.bpe == bpe and file in NOT_GIVEN:
+            yield f"--bpe {bpe} needs {flag(name)} FILE"
+        if o.bpe == bpe and is_missing_file(file):
+            yield f"{flag(name)} {file}: no such file"
+    is_training = o.max_epoch is not None  # no other command has this option
+    if is_training and not o.optimizer:
+        yield "the training has no optimizer: add one, such as --optimizer adam, and its --lr"
+    if o.best_checkpoint_metric == "bleu" and o.eval_bleu is False:
+        yield "--best-checkpoint-metric bleu: add --eval-bleu, which computes it"
+    if not is_dictionary(vars(o).get("model_overrides", "{}")):
+        yield f"--model-overrides {o.model_overrides}: {A_DICTIONARY}"
+    if is_training:
+        yield from problems_of_training(o)
+
+
+NOT_GIVEN = (None, "???")  # which OmegaConf calls missing
+
 TASKS_OF_OTHER_MODELS = {
     "language_modeling": "trains language models",
     "multilingual_translation": "trains models with an encoder and a decoder for each language pair, such as "
@@ -18,165 +68,307 @@ TASKS_OF_OTHER_MODELS = {
 }
 
 
-@mends("fairseq.options", "parse_args_and_arch")
-def check_options(parse_args_and_arch):
+def is_arch_of_one_pair(arch):
+    """Whether an architecture is a model for one pair of languages."""
+    from fairseq.models import ARCH_MODEL_REGISTRY, FairseqEncoderDecoderModel
+
+    return arch in ARCH_MODEL_REGISTRY and issubclass(ARCH_MODEL_REGISTRY[arch], FairseqEncoderDecoderModel)
+
+
+def is_missing_file(path):
+    return "://" not in path and not os.path.isfile(path)
+
+
+def problems_of_training(o):
+    """Yield what is wrong with the options of a training, before its data and its model are loaded."""
+    for rule, (is_right, names) in VALUES.items():
+        for name in names:
+            if name in vars(o) and not is_right(getattr(o, name)):
+                yield f"{flag(name)} {as_given(getattr(o, name))}: {rule}"
+    rates = o.lr if isinstance(o.lr, list) else [o.lr]
+    if o.lr_scheduler in ONE_RATE and len(rates) > 1:
+        yield (
+            f"--lr {as_given(rates)}: --lr-scheduler {o.lr_scheduler} takes one learning rate; --lr-scheduler fixed "
+            "takes one for each epoch"
+        )
+    for problem in problems_of_schedule(o, rates[0]):
+        yield f"--lr-scheduler {o.lr_scheduler}: {problem}"
+    counts = ("patience", "keep_best_checkpoints")  # -1 means none
+    users = [f"{flag(name)} {getattr(o, name)}" for name in counts if getattr(o, name) > 0]
+    if o.lr_scheduler == "reduce_lr_on_plateau":
+        users.append("--lr-scheduler reduce_lr_on_plateau")
+    for reason in reasons_against_validation(o) if users else ():
+        yield f"{users[0]} uses the results of validation, but {reason}: leave one of them out"
+    yield from problems_of_files(o)
+    if o.eval_bleu:
+        check_bleu(vars(o))
+        check_eval_bleu_args(read_json(vars(o), "eval_bleu_args", {"beam": 4, "lenpen": 0.6}))
+
+
+def as_given(value):
+    """Return a value as it is given on the command line, where a list has commas."""
+    return ",".join(map(str, value)) if isinstance(value, list) else value
+
+
+def within(low, high=inf):
+    """Return a test of whether a number, or each one of a list, is at least `low` and less than `high`."""
+
+    def is_within(value):
+        values = value if isinstance(value, list) else [value]
+        return values != [] and all(low <= number < high for number in values if isinstance(number, int | float))
+
+    return is_within
+
+
+def is_pair(text, limit):
+    """Whether text, or a list, holds two numbers from 0 on that are less than a limit."""
+    try:
+        first, second = ast.literal_eval(str(text))
+        return 0 <= first < limit and 0 <= second < limit
+    except (ValueError, TypeError, SyntaxError):
+        return False
+
+
+def is_dictionary(text, kind_of_keys=object, kind_of_values=object):
+    """Whether text is a dictionary of Python, with keys and values of certain types."""
+    try:
+        items = ast.literal_eval(text).items()
+    except (AttributeError, ValueError, TypeError, SyntaxError):
+        return False
+    return all(isinstance(key, kind_of_keys) and isinstance(value, kind_of_values) for key, value in items)
+
+
+TWO_BETAS = "give two numbers in [0, 1), such as '(0.9, 0.98)'"
+A_DICTIONARY = "give a dictionary, such as {'name': 0.1}"
+
+VALUES = {
+    "must be at least 0": (
+        within(0),
+        ("max_epoch", "max_update", "warmup_updates", "warmup_steps", "hold_steps", "decay_steps", "num_workers"),
+    ),
+    "must be at least 1": (
+        within(1),
+        (
+            *("save_interval", "validate_interval", "log_interval", "max_tokens", "batch_size", "max_tokens_valid"),
+            *("batch_size_valid", "required_batch_size_multiple"),
+        ),
+    ),
+    "must be a number that is not negative": (
+        within(0),
+        (
+            *("adam_eps", "adamax_eps", "adadelta_eps", "lamb_eps", "rmsprop_eps", "weight_decay", "momentum"),
+            *("rmsprop_momentum", "min_lr", "end_learning_rate"),
+        ),
+    ),
+    "must be in [0, 1)": (within(0, 1), ("rmsprop_rho", "adadelta_rho")),
+    "give learning rates that are not negative": (within(0), ("lr",)),
+    "give whole numbers from 1": (within(1), ("update_freq",)),
+    TWO_BETAS: (lambda betas: is_pair(betas, 1), ("adam_betas", "adamax_betas", "lamb_betas")),
+    "give two numbers, such as '(1e-30, 1e-3)'": (lambda pair: is_pair(pair, inf), ("adafactor_eps",)),
+    A_DICTIONARY: (is_dictionary, ("optimizer_overrides", "epoch2lr", "update2lr")),
+}
+"""What to give, the test of a value, and the options of a training whose values have to pass it."""
+
+ONE_RATE = ("inverse_sqrt", "cosine", "tri_stage", "triangular", "reduce_lr_on_plateau", "step", "manual")
+"""The schedules that use only the first value of --lr."""
+
+
+def problems_of_schedule(o, rate):
+    """Yield what is wrong with the options of the schedule of the learning rate."""
+    match o.lr_scheduler:
+        case "inverse_sqrt":
+            if o.warmup_updates == 0:
+                yield "--warmup-updates 0: the rate falls from the end of the warm-up on: give at least 1"
+        case "polynomial_decay":
+            if not (o.total_num_update or o.max_update):
+                yield "add --total-num-update, the number of updates over which the rate decays"
+        case "cosine":
+            if o.min_lr >= rate:
+                yield f"--min-lr {o.min_lr} must be less than --lr {rate}"
+            if o.t_mult < 1:
+                yield f"--t-mult {o.t_mult}: must be at least 1"
+            if not o.lr_period_updates > 0 and not o.max_update:
+                yield "add --lr-period-updates or --max-update, the number of updates of the first period"
+            if not o.lr_period_updates > 0 and o.max_update <= o.warmup_updates:
+                yield f"--max-update {o.max_update} must be more than --warmup-updates {o.warmup_updates}"
+        case "tri_stage":
+            ratio = o.phase_ratio
+            if o.final_lr_scale <= 0:
+                yield f"--final-lr-scale {o.final_lr_scale}: must be more than 0"
+            if ratio is None and not o.decay_steps:
+                yield "add --decay-steps, or --phase-ratio and --max-update"
+            if ratio is not None and not (len(ratio) == 3 and min(ratio) >= 0 and isclose(sum(ratio), 1)):
+                yield f"--phase-ratio {as_given(ratio)}: give three parts whose sum is 1, such as 0.1,0.4,0.5"
+            if ratio is not None and o.max_update * ratio[2] < 1:
+                yield "--phase-ratio needs --max-update, with at least one update for the last of the three parts"
+        case "triangular":
+            if o.max_lr in NOT_GIVEN:
+                yield "add --max-lr, the highest learning rate"
+            if o.max_lr <= rate:
+                yield f"--max-lr {o.max_lr} must be more than --lr {rate}"
+            if o.lr_period_updates < 2:
+                yield f"--lr-period-updates {o.lr_period_updates}: must be at least 2"
+        case "reduce_lr_on_plateau":
+            if o.lr_shrink >= 1:
+                yield f"--lr-shrink {o.lr_shrink}: must be less than 1"
+        case "step":
+            if o.lr_deacy_period < 1:
+                yield f"--lr-deacy-period {o.lr_deacy_period}: must be at least 1"
+            if o.lr_decay > 1:
+                yield f"--lr-decay {o.lr_decay}: must be at most 1"
+            if o.min_lr >= rate:
+                yield f"--min-lr {o.min_lr} must be less than --lr {rate}"
+        case "manual":
+            for name in ("epoch2lr", "update2lr"):
+                rates = getattr(o, name)
+                if not is_dictionary(rates, str, int | float):
+                    yield f"{flag(name)} {rates}: give numbers in quotes and rates, such as {{'1-3': 0.1, '4': 0.01}}"
+
+
+def reasons_against_validation(o):
+    """Yield why a training never validates."""
+    if o.disable_validation:
+        yield "--disable-validation is given"
+    if o.validate_after_updates > o.max_update > 0:
+        yield f"--validate-after-updates {o.validate_after_updates} is more than --max-update {o.max_update}"
+    other_times = (o.validate_interval_updates, o.save_interval_updates, o.max_update, o.stop_time_hours)
+    if o.validate_interval > o.max_epoch > 0 and max(other_times) <= 0:
+        yield f"--validate-interval {o.validate_interval} is more than --max-epoch {o.max_epoch}"
+
+
+def problems_of_files(o):
+    """Yield which file that a training reads, or folder of one that it writes, is not there."""
+    last = "checkpoint_last.pt"
+    restored = o.restore_file or last
+    if o.finetune_from_model:
+        resets = ("reset_optimizer", "reset_lr_scheduler", "reset_meters", "reset_dataloader")
+        of_resuming = [flag(name) for name in resets if getattr(o, name)]
+        of_resuming += [] if restored == last else [f"--restore-file {restored}"]
+        for other in of_resuming:
+            yield f"--finetune-from-model, which takes only the weights, cannot be combined with {other}: leave one out"
+    if restored != last:
+        yield from problems_of_checkpoint("restore_file", restored.replace(".pt", f"{o.checkpoint_suffix or ''}.pt"))
+    elif not os.path.exists(os.path.join(o.save_dir or "", last)):
+        yield from problems_of_checkpoint("continue_once", o.continue_once)
+        yield from problems_of_checkpoint("finetune_from_model", o.finetune_from_model)
+    if o.quantization_config_path and not os.path.isfile(o.quantization_config_path):
+        yield f"--quantization-config-path {o.quantization_config_path}: no such file"
+    folder = os.path.dirname(o.log_file or "")
+    if folder and not os.path.isdir(folder):
+        yield f"--log-file {o.log_file}: there is no folder {folder}"
+
+
+def problems_of_checkpoint(name, path):
+    """Yield why training cannot go on from a checkpoint."""
+    if path and os.path.isdir(path):
+        best = os.path.join(path, "checkpoint_best.pt")
+        yield f"{flag(name)} {path} is a folder: give a checkpoint in it, such as {best}"
+    if path and is_missing_file(path):
+        yield f"{flag(name)} {path}: no such file; to begin a new training, leave the option out"
+
+
+def parse_betas(betas):
+    """Parse β₁ and β₂ from a command line's "(0.9, 0.98)" or a configuration's list.
+
+    Raises:
+        UserError: they are not two numbers in [0, 1).
+    """
+    if not is_pair(betas, 1):
+        raise UserError(f"--adam-betas {betas}: {TWO_BETAS}")
+    return tuple(ast.literal_eval(str(betas)))
+
+
+@replaces("fairseq.options", "parse_args_and_arch")
+def check_options(parse_args_and_arch, *args, **kwargs):
     """Refuse options that cannot work together.
 
     Why: fairseq fails on them later, with a traceback of another cause. Needed: always.
     """
-
-    @functools.wraps(parse_args_and_arch)
-    def parse_args_and_check(*args, **kwargs):
-        parsed = parse_args_and_arch(*args, **kwargs)
-        options = vars(parsed[0] if isinstance(parsed, tuple) else parsed)
-        if options.get("lr_scheduler") == "polynomial_decay" and options["total_num_update"] is None:
-            options["total_num_update"] = options["max_update"]  # its default, which fairseq-train loses
-        check_command(options)
-        return parsed
-
-    return parse_args_and_check
+    parsed = parse_args_and_arch(*args, **kwargs)
+    options = vars(parsed[0] if isinstance(parsed, tuple) else parsed)
+    if options.get("lr_scheduler") == "polynomial_decay" and options["total_num_update"] is None:
+        options["total_num_update"] = options["max_update"]  # its default, which fairseq-train loses
+    check_command(options)
+    return parsed
 
 
-def check_command(options):
-    """Check the options of a command.
+@replaces("fairseq.dataclass.utils", "eval_str_list")
+def name_malformed_list(eval_str_list, x, *args, **kwargs):
+    """Say that a list of numbers, such as the value of ``--lr``, is malformed.
 
-    Args:
-        options: their values by name. Only a training has the option max_epoch.
-
-    Raises:
-        UserError: they cannot work.
+    Why: fairseq lets Python's error through. Needed: always.
     """
-    check_languages(options)
-    check_kind_of_model(options)
-    check_subwords(options)
-    check_optimizer(options)
-    check_best_checkpoint(options)
-    read_dictionary(options, "model_overrides")
-    if "max_epoch" in options:
-        check_training(options)
-        if options.get("eval_bleu"):
-            check_eval_bleu_args(read_json(options, "eval_bleu_args", {"beam": 4, "lenpen": 0.6}))
+    try:
+        return eval_str_list(x, *args, **kwargs)
+    except (SyntaxError, ValueError) as error:
+        raise ArgumentTypeError(f"{x}: give values with commas between them, such as 1,2") from error
 
 
-def check_languages(options):
-    """Raises UserError if the tokenizer needs the languages, which fairseq otherwise takes from the data folder."""
-    if options.get("tokenizer") == "moses" and not (options.get("source_lang") and options.get("target_lang")):
-        raise UserError("--tokenizer moses has rules for each language: add the languages, -s SOURCE -t TARGET")
+@replaces("fairseq.dataclass.configs", "FairseqDataclass._get_default")
+def require_numbers_without_default(get_default, self, attribute_name):
+    """Say that a number without a default, such as ``--max-lr`` of the schedule ``triangular``, is missing.
 
-
-def check_kind_of_model(options):
-    """Raises UserError if a translation model is to be trained with a task for other models."""
-    from fairseq.models import ARCH_MODEL_REGISTRY, FairseqEncoderDecoderModel
-
-    task, arch = options.get("task"), options.get("arch")
-    model = ARCH_MODEL_REGISTRY.get(arch)
-    if task in TASKS_OF_OTHER_MODELS and model is not None and issubclass(model, FairseqEncoderDecoderModel):
-        raise UserError(
-            f"--task {task} {TASKS_OF_OTHER_MODELS[task]}, but --arch {arch} is a model for one pair of languages: use "
-            "a translation task, such as --task translation"
-        )
-
-
-def check_subwords(options):
-    """Raises UserError if the file of the sub-words is not given, or does not exist."""
-    name = FILES_OF_SUBWORDS.get(options.get("bpe"))
-    if name is None:
-        return
-    flag, file = "--" + name.replace("_", "-"), options.get(name)
-    if file in (None, "???"):  # which OmegaConf calls missing
-        raise UserError(f"--bpe {options['bpe']} needs {flag} FILE")
-    if "://" not in file and not os.path.isfile(file):
-        raise UserError(f"{flag} {file}: no such file")
-
-
-def check_optimizer(options):
-    """Raises UserError if a training has no optimizer, before the data and the model are loaded."""
-    trains = "max_epoch" in options
-    if trains and not options["optimizer"]:
-        raise UserError("the training has no optimizer: add one, such as --optimizer adam, and its --lr")
-
-
-def check_best_checkpoint(options):
-    """Raises UserError if BLEU is to choose the best checkpoint and is not computed."""
-    if options.get("best_checkpoint_metric") == "bleu" and options.get("eval_bleu") is False:
-        raise UserError("--best-checkpoint-metric bleu: add --eval-bleu, which computes it")
-
-
-@mends(
-    "fairseq.criterions.label_smoothed_cross_entropy_with_alignment",
-    "LabelSmoothedCrossEntropyCriterionWithAlignment.compute_alignment_loss",
-)
-def name_model_without_attention(compute_alignment_loss):
-    """Say that a model gives no attention in training.
-
-    Why: fairseq fails with a traceback. Needed: always.
+    Why: fairseq's parser refuses the default, ``???``, which is no number. Needed: always.
     """
-
-    @functools.wraps(compute_alignment_loss)
-    def compute_loss_of_attention(self, sample, net_output):
-        if net_output[1]["attn"] is None or net_output[1]["attn"][0] is None:
-            raise UserError(
-                "--criterion label_smoothed_cross_entropy_with_alignment: this model computes no attention weights in "
-                "training; choose another criterion, or a model that does, such as transformer_align or deepatt"
-            )
-        return compute_alignment_loss(self, sample, net_output)
-
-    return compute_loss_of_attention
+    default = get_default(self, attribute_name)
+    is_missing = default == "???" and self._get_type(attribute_name) in (int, float)
+    return dataclasses.MISSING if is_missing else default
 
 
-@mends("fairseq.options", "get_validation_parser")
-def validate_without_task(get_validation_parser):
+@replaces("fairseq.options", "get_validation_parser")
+def validate_without_task(get_validation_parser, default_task=None):
     """Let ``fairseq-validate`` run without ``--task``, as ``fairseq-generate`` does.
 
     Why: the command fails with ``KeyError: None``. It needs the option only to know the options of the task; it
     validates with the task in the checkpoint. Needed: always.
     """
-
-    @functools.wraps(get_validation_parser)
-    def get_validation_parser_of_translation(default_task=None):
-        return get_validation_parser(default_task or "translation")
-
-    return get_validation_parser_of_translation
+    return get_validation_parser(default_task or "translation")
 
 
-@mends("fairseq.tasks.fairseq_task", "FairseqTask.build_generator")
-def refuse_history_of_refinement(build_generator):
+@replaces("fairseq.tasks.fairseq_task", "FairseqTask.build_generator")
+def refuse_history_of_refinement(build_generator, self, models, args, *more, **kwargs):
     """Say that ``--print-step`` and ``--retain-iter-history`` are for models that refine their translations.
 
     The tasks of those models have generators of their own.
     Why: ``fairseq-generate`` looks for a history that the search does not keep, and ``fairseq-interactive`` ignores the
     options. Needed: always.
     """
-
-    @functools.wraps(build_generator)
-    def build_generator_of_one_pass(self, models, args, *more, **kwargs):
-        for name in ("print_step", "retain_iter_history"):
-            if getattr(args, name, False):
-                flag = "--" + name.replace("_", "-")
-                raise UserError(
-                    f"{flag} only works with models that refine their translations step by step: leave it out"
-                )
-        return build_generator(self, models, args, *more, **kwargs)
-
-    return build_generator_of_one_pass
+    for name in ("print_step", "retain_iter_history"):
+        if getattr(args, name, False):
+            raise UserError(
+                f"{flag(name)} only works with models that refine their translations step by step: leave it out"
+            )
+    return build_generator(self, models, args, *more, **kwargs)
 
 
-@mends("fairseq.tasks.translation_from_pretrained_bart", "TranslationFromPretrainedBARTTask.__init__")
-def keep_arguments_of_bart_task(init):
+@replaces(
+    "fairseq.criterions.label_smoothed_cross_entropy_with_alignment",
+    "LabelSmoothedCrossEntropyCriterionWithAlignment.compute_alignment_loss",
+)
+def name_model_without_attention(compute_alignment_loss, self, sample, net_output):
+    """Say that a model gives no attention in training.
+
+    Why: fairseq fails with a traceback. Needed: always.
+    """
+    if net_output[1]["attn"] is None or net_output[1]["attn"][0] is None:
+        raise UserError(
+            "--criterion label_smoothed_cross_entropy_with_alignment: this model computes no attention weights in "
+            "training; choose another criterion, or a model that does, such as transformer_align or deepatt"
+        )
+    return compute_alignment_loss(self, sample, net_output)
+
+
+@replaces("fairseq.tasks.translation_from_pretrained_bart", "TranslationFromPretrainedBARTTask.__init__")
+def keep_arguments_of_bart_task(init, self, args, *dictionaries):
     """Let ``--task translation_from_pretrained_bart`` load data.
 
     Why: it reads its options from ``args``, which its base class no longer sets. Without ``--langs`` it ends in a
     traceback. Needed: always.
     """
-
-    @functools.wraps(init)
-    def init_with_arguments(self, args, *dictionaries):
-        if not args.langs:
-            raise UserError(
-                "--task translation_from_pretrained_bart: add --langs, the languages of the pretrained model, such as "
-                "--langs de,en"
-            )
-        self.args = args
-        init(self, args, *dictionaries)
-
-    return init_with_arguments
+    if not args.langs:
+        raise UserError(
+            "--task translation_from_pretrained_bart: add --langs, the languages of the pretrained model, such as "
+            "--langs de,en"
+        )
+    self.args = args
+    init(self, args, *dictionaries)

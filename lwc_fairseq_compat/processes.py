@@ -1,113 +1,303 @@
-"""Training with several processes, and their devices."""
+"""Processes: their devices, and how they save before they end on SIGTERM, which schedulers send some time before they
+kill a job, or on Ctrl-C (SIGINT)."""
 
 import functools
 import importlib.util
+import logging
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
 
 import torch
+from torch.multiprocessing import ProcessExitedException
+from torch.utils import data
 
-from .errors import UserError
-from .hooks import mends
+from .errors import UserError, flag
+from .hooks import replaces
+
+SIGNALS = {signal.SIGTERM: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
+"""The signals on which training saves, with the handlers that programs begin with."""
+
+SAME_REQUEST_S = 1.0
+"""Seconds in which a second signal counts as a copy of the first: a scheduler signals every process of a job, and the
+process that started the others also passes its own signal on."""
+
+UPDATES_BETWEEN_QUESTIONS = 8
+"""On GPUs, several processes ask each other after this many updates whether one of them received a signal, because each
+question waits for all GPUs. On CPUs they ask after each update."""
 
 
-@mends("fairseq.distributed.utils", "call_main")
-def refuse_backends_of_fairscale(call_main):
-    """Say at the start that ``--ddp-backend fully_sharded`` and ``slowmo`` need a package that is missing.
+@replaces("fairseq.distributed.utils", "call_main")
+def call_main_on_devices(call_main, cfg, main, **kwargs):
+    """Refuse what cannot run here, and run the rest: ``--bf16`` on a GPU, several processes on CPUs.
 
-    Why: fairseq finds out later, with a traceback. Needed: always.
+    The process that has started others passes signals on to them, and waits until they have saved.
+    Why: fairseq finds out later, with a traceback, that a GPU or a package is missing. ``fairseq/options.py`` sets
+    ``tpu`` together with ``bf16``, so the commands ask for ``torch_xla`` even where there is a GPU; ``--bf16 --tpu``
+    still means a TPU where ``torch_xla`` is installed. The default backend, NCCL, connects only GPUs. The process that
+    waits for the others would die at the signal, and they with it while they save. Needed: always.
     """
+    from fairseq.distributed.utils import infer_init_method
 
-    @functools.wraps(call_main)
-    def call_main_with_known_backend(cfg, main, **kwargs):
-        backend = cfg.distributed_training.ddp_backend
-        if backend in ("fully_sharded", "slowmo") and importlib.util.find_spec("fairscale") is None:
-            raise UserError(
-                f"--ddp-backend {backend} needs fairscale, which is archived and with which these models were never "
-                "tried: use pytorch_ddp or legacy_ddp"
-            )
+    training = cfg.distributed_training
+    check_precision(cfg.common)
+    if training.ddp_backend in ("fully_sharded", "slowmo") and importlib.util.find_spec("fairscale") is None:
+        raise UserError(
+            f"--ddp-backend {training.ddp_backend} needs fairscale, which is archived and with which these models were "
+            "never tried: use pytorch_ddp or legacy_ddp"
+        )
+    if cfg.common.bf16 and importlib.util.find_spec("torch_xla") is None:
+        cfg.common.tpu = training.tpu = False
+    infer_init_method(training)
+    if training.distributed_init_method and cfg.common.cpu and training.distributed_backend == "nccl":
+        training.distributed_backend = "gloo"
+    if training.distributed_init_method is None or training.distributed_no_spawn:
+        return stop_listening_when_training_ends(call_main, cfg, main, **kwargs)
+    handlers = {number: signal.signal(number, pass_signal_on) for number in SIGNALS}
+    try:
         call_main(cfg, main, **kwargs)
+    except ProcessExitedException as error:
+        if error.exit_code - 128 not in SIGNALS:
+            raise
+        sys.exit(error.exit_code)
+    finally:
+        put_back(handlers)
 
-    return call_main_with_known_backend
+
+def check_precision(common):
+    """Check that half precision is requested only if there is a GPU.
+
+    Args:
+        common: fairseq's group of common options, or a part of it.
+
+    Raises:
+        UserError: half precision is requested with ``--cpu`` or without a CUDA device.
+    """
+    options = ("memory_efficient_fp16", "fp16", "memory_efficient_bf16", "bf16", "amp")  # each implies the next
+    name = next((name for name in options if getattr(common, name, False)), None)
+    if name and (getattr(common, "cpu", False) or not torch.cuda.is_available()):
+        why = "--cpu is given" if getattr(common, "cpu", False) else "no CUDA device was found"
+        raise UserError(f"{flag(name)} needs a CUDA device, but {why}: leave out {flag(name)} to compute in 32 bits")
 
 
-@mends("fairseq.distributed.utils", "_infer_single_node_init")
-def count_devices_before_starting(infer_single_node_init):
+def pass_signal_on(number, frame):
+    for process in multiprocessing.active_children():
+        process.terminate()
+
+
+def put_back(handlers):
+    """Handle signals as before. `handlers` has the handler of each signal."""
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+@replaces("fairseq.distributed.utils", "_infer_single_node_init")
+def count_devices_before_starting(infer_single_node_init, cfg):
     """Say how to start several processes if there are fewer GPUs than processes.
 
     Why: fairseq fails an assertion. Needed: always.
     """
-
-    @functools.wraps(infer_single_node_init)
-    def infer_single_node_init_with_devices(cfg):
-        wanted, found = cfg.distributed_world_size, torch.cuda.device_count()
-        if wanted > found:
-            raise UserError(
-                f"--distributed-world-size {wanted} starts a process for each GPU, and there are {found}: lower it; or "
-                f"start the processes by `torchrun --nproc_per_node {wanted} --no-python` before the command, which "
-                "works on a CPU too (there with --cpu)"
-            )
-        infer_single_node_init(cfg)
-
-    return infer_single_node_init_with_devices
+    wanted, devices = cfg.distributed_world_size, torch.cuda.device_count()
+    if wanted > devices:
+        raise UserError(
+            f"--distributed-world-size {wanted} starts a process for each GPU, and there are {devices}: lower it; or "
+            f"start the processes by `torchrun --nproc_per_node {wanted} --no-python` before the command, which "
+            "works on a CPU too (there with --cpu)"
+        )
+    infer_single_node_init(cfg)
 
 
-@mends("fairseq.distributed.utils", "distributed_init")
-def connect_cpus(distributed_init):
-    """Let processes with ``--cpu`` communicate without further flags.
-
-    Why: the default backend, NCCL, connects only GPUs. Needed: always.
-    """
-
-    @functools.wraps(distributed_init)
-    def distributed_init_with_backend(cfg):
-        if cfg.common.cpu and cfg.distributed_training.distributed_backend == "nccl":
-            cfg.distributed_training.distributed_backend = "gloo"
-        return distributed_init(cfg)
-
-    return distributed_init_with_backend
-
-
-@mends("fairseq.models.distributed_fairseq_model", "DistributedDataParallel")
-def wrap_models_on_cpus(distribute):
+@replaces("fairseq.models.distributed_fairseq_model", "DistributedDataParallel")
+def wrap_models_on_cpus(distribute, module, device_ids, output_device, **settings):
     """Let ``--ddp-backend pytorch_ddp``, the default, wrap a model on a CPU.
 
     Why: fairseq passes a device number, which PyTorch refuses for a CPU. Needed: always.
     """
-
-    def distribute_without_device(module, device_ids, output_device, **settings):
-        if not any(parameter.is_cuda for parameter in module.parameters()):
-            device_ids = output_device = None
-        return distribute(module, device_ids=device_ids, output_device=output_device, **settings)
-
-    return distribute_without_device
+    if not any(parameter.is_cuda for parameter in module.parameters()):
+        device_ids = output_device = None
+    return distribute(module, device_ids=device_ids, output_device=output_device, **settings)
 
 
-@mends("fairseq.data.iterators", "EpochBatchIterator.state_dict")
-def save_number_of_processes(state_dict):
+@replaces("fairseq.data.iterators", "EpochBatchIterator.state_dict")
+def save_number_of_processes(state_dict, self):
     """Save how many processes read the batches of an epoch, for :func:`resume_with_other_number_of_processes`.
 
     Needed: always.
     """
-
-    @functools.wraps(state_dict)
-    def state_dict_with_shards(self):
-        return {**state_dict(self), "num_shards": self.num_shards}
-
-    return state_dict_with_shards
+    return {**state_dict(self), "num_shards": self.num_shards}
 
 
-@mends("fairseq.data.iterators", "EpochBatchIterator.load_state_dict")
-def resume_with_other_number_of_processes(load_state_dict):
+@replaces("fairseq.data.iterators", "EpochBatchIterator.load_state_dict")
+def resume_with_other_number_of_processes(load_state_dict, self, state):
     """Resume in the middle of an epoch after the batches that were read, even with another number of processes.
 
     Why: the saved position counts the batches of one process. With another number of processes, training would skip
     or repeat batches. If the new number does not divide the batches that were read, the last few are repeated.
     Needed: always.
     """
+    shards = state.get("num_shards", self.num_shards)  # checkpoints of plain fairseq lack it
+    position = state.get("iterations_in_epoch", 0) * shards // self.num_shards
+    load_state_dict(self, {**state, "iterations_in_epoch": position})
 
-    @functools.wraps(load_state_dict)
-    def load_state_dict_of_shards(self, state):
-        shards = state.get("num_shards", self.num_shards)  # checkpoints of plain fairseq lack it
-        position = state.get("iterations_in_epoch", 0) * shards // self.num_shards
-        load_state_dict(self, {**state, "iterations_in_epoch": position})
 
-    return load_state_dict_of_shards
+class Termination:
+    """Records that this process received one of `SIGNALS`. A second request ends the process immediately."""
+
+    def __init__(self):
+        self.forget()
+        self.previous = {}  # the handlers that are set aside, by signal
+
+    def forget(self):
+        """Forget a request."""
+        self.requested_at = None  # in seconds of the monotonic clock
+        self.number = None  # of the signal
+        self.has_waited = False  # for fairseq to validate or save; all processes of the job then know of the signal
+
+    def listen(self):
+        """Handle the signals from now on, except those that the program handles in its own way."""
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in SIGNALS.items():
+                if signal.getsignal(number) is handler:
+                    self.previous[number] = signal.signal(number, self._request)
+
+    def stop_listening(self):
+        """Put the handlers back that were there before, and forget a request that came too late."""
+        if threading.current_thread() is threading.main_thread():
+            put_back(self.previous)
+            self.previous = {}
+        self.forget()
+
+    def _request(self, number, frame):
+        now = time.monotonic()
+        if self.requested_at is None:
+            self.requested_at, self.number = now, number
+            if number == signal.SIGINT:
+                print("saving after the next update; Ctrl-C again ends at once, unsaved", file=sys.stderr, flush=True)
+        elif now - self.requested_at > SAME_REQUEST_S:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+
+    def is_requested(self, updates):
+        """Return whether any process of the job received a signal.
+
+        Args:
+            updates: the number of updates so far. All processes call this after the same update.
+        """
+        requested = self.requested_at is not None
+        if not torch.distributed.is_initialized():
+            return requested
+        on_gpus = torch.distributed.get_backend() == "nccl"
+        if on_gpus and updates % UPDATES_BETWEEN_QUESTIONS:
+            return False
+        anywhere = torch.tensor(int(requested), device="cuda" if on_gpus else "cpu")
+        torch.distributed.all_reduce(anywhere, op=torch.distributed.ReduceOp.MAX)
+        return bool(anywhere)
+
+    def ends(self, trainer):
+        """Return whether training ends after the update that the trainer has just made.
+
+        If fairseq itself validates or saves after this update, training goes on to the next one, because a checkpoint
+        from before would resume without the validation. It waits only once: fairseq may do so after each update.
+        """
+        updates = trainer.get_num_updates()
+        if 0 < trainer.cfg.optimization.max_update <= updates:  # it ends anyway
+            return False
+        if self.has_waited:
+            return True
+        if not self.is_requested(updates):
+            return False
+        intervals = (trainer.cfg.checkpoint.save_interval_updates, trainer.cfg.dataset.validate_interval_updates)
+        at_interval = any(interval > 0 and updates % interval == 0 for interval in intervals)
+        self.has_waited = trainer._train_iterator.end_of_epoch() or at_interval
+        return not self.has_waited
+
+
+termination = Termination()
+
+
+@replaces("fairseq_cli.train", "main")
+def stop_listening_when_training_ends(main, *args, **kwargs):
+    """Give a program that trains its own handlers back, unless training ends the program.
+
+    The commands import this function before the patches can reach it. For them, :func:`call_main_on_devices` does the
+    same. Needed: always.
+    """
+    try:
+        return main(*args, **kwargs)
+    finally:
+        if not isinstance(sys.exception(), SystemExit):  # then a copy of the signal may still come
+            termination.stop_listening()
+
+
+@replaces("fairseq.trainer", "Trainer.get_train_iterator")
+def listen_when_training_begins(get_train_iterator, self, *args, **kwargs):
+    """Handle the signals, and keep the iterator for :func:`save_when_terminated`. Needed: always."""
+    termination.listen()
+    self._train_iterator = get_train_iterator(self, *args, **kwargs)
+    return self._train_iterator
+
+
+@replaces("fairseq.trainer", "Trainer.train_step")
+def save_when_terminated(train_step, self, *args, **kwargs):
+    """Save after the current update and exit with status 143 (130 after Ctrl-C), which scripts treat as a failure.
+
+    Several processes agree on whether all of them stop.
+    Why: fairseq dies at the signal, and loses what it has learned since the last checkpoint. Needed: always.
+    """
+    logging_output = train_step(self, *args, **kwargs)
+    if termination.ends(self):
+        from fairseq import checkpoint_utils
+
+        checkpoint = self.cfg.checkpoint
+        checkpoint_utils.save_checkpoint(checkpoint, self, self._train_iterator, None)
+        if torch.distributed.is_initialized():
+            torch.distributed.barrier()  # the launcher terminates all processes as soon as one exits
+        is_unsaved = checkpoint.no_save or checkpoint.no_last_checkpoints
+        what = "there is no checkpoint_last.pt to go on from" if is_unsaved else "the same command goes on there"
+        logging.getLogger("fairseq.trainer").info(f"terminated after update {self.get_num_updates()}; {what}")
+        sys.exit(128 + (termination.number or signal.SIGTERM))  # another process may have received it
+    return logging_output
+
+
+@replaces("fairseq.data.iterators", "EpochBatchIterator._get_iterator_for_epoch")
+def keep_data_workers_when_terminated(get_iterator_for_epoch, self, *args, **kwargs):
+    """Let the processes that read data survive Ctrl-C, and a SIGTERM that their loader did not send.
+
+    Why: a scheduler signals all processes of a job. A worker that ends while training waits for its batch ends the
+    training too ("DataLoader worker exited unexpectedly"), before it can save. The loader ends its workers by the same
+    signal, so a worker looks at the sender.
+    Needed: always, where the system tells the sender (not on macOS).
+    """
+    if not hasattr(signal, "sigwaitinfo"):
+        return get_iterator_for_epoch(self, *args, **kwargs)
+    loader = data.DataLoader
+    data.DataLoader = functools.partial(LoaderOfLastingWorkers, worker_init_fn=end_when_the_parent_says)
+    try:
+        return get_iterator_for_epoch(self, *args, **kwargs)
+    finally:
+        data.DataLoader = loader
+
+
+class LoaderOfLastingWorkers(data.DataLoader):
+    """Starts its workers with the signals blocked, so that these cannot end them at any moment."""
+
+    def __iter__(self):
+        old = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        try:
+            return super().__iter__()  # starts the workers
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, old)
+
+
+def end_when_the_parent_says(_):
+    """Start a thread in a data worker, where SIGTERM is blocked, that obeys the signal only if the parent sent it."""
+
+    def obey_parent():
+        while signal.sigwaitinfo({signal.SIGTERM}).si_pid != os.getppid():
+            pass
+        os._exit(0)
+
+    threading.Thread(target=obey_parent, daemon=True).start()

@@ -9,7 +9,7 @@ import warnings
 import numpy
 from torch import nn
 
-from .hooks import before_fairseq, mends
+from .hooks import before_fairseq, mends, replaces
 
 FUSED_KERNEL_WEIGHTS = (
     *("in_proj_weight", "in_proj_bias", "out_proj_weight", "out_proj_bias"),
@@ -86,8 +86,8 @@ for name in ("data.data_utils", "data.token_block_dataset", "data.language_pair_
     mends(f"fairseq.{name}")(restore_numpy_names)
 
 
-@mends("fairseq.modules.transformer_layer", "TransformerEncoderLayerBase.__init__")
-def drop_fused_kernel(init):
+@replaces("fairseq.modules.transformer_layer", "TransformerEncoderLayerBase.__init__")
+def drop_fused_kernel(init, self, *args, **kwargs):
     """Remove the old fused kernel, and the eight unused weights that it keeps, from the stock encoder layer.
 
     Why: in generation the layer calls ``torch._transformer_encoder_layer_fwd`` in a form that torch no longer offers
@@ -96,27 +96,14 @@ def drop_fused_kernel(init):
     count. Checkpoints that are saved without the copies load in unpatched fairseq, which copies them while it loads.
     Needed: from torch 2.0.
     """
-
-    @functools.wraps(init)
-    def init_without_copies(self, *args, **kwargs):
-        init(self, *args, **kwargs)
-        for name in FUSED_KERNEL_WEIGHTS:
-            delattr(self, name)
-
-    return init_without_copies
+    init(self, *args, **kwargs)
+    for name in FUSED_KERNEL_WEIGHTS:
+        delattr(self, name)
 
 
-@mends("fairseq.modules.transformer_layer", "TransformerEncoderLayerBase._load_from_state_dict")
-def load_without_fused_kernel(load_from_state_dict):
-    """Load checkpoints with or without the weights that :func:`drop_fused_kernel` removes.
-
-    Needed: from torch 2.0.
-    """
-
-    @functools.wraps(load_from_state_dict)
-    def load_without_copies(self, state_dict, prefix, *args):
-        for name in FUSED_KERNEL_WEIGHTS:
-            state_dict.pop(prefix + name, None)
-        nn.Module._load_from_state_dict(self, state_dict, prefix, *args)
-
-    return load_without_copies
+@replaces("fairseq.modules.transformer_layer", "TransformerEncoderLayerBase._load_from_state_dict")
+def load_without_fused_kernel(load_from_state_dict, self, state_dict, prefix, *args):
+    """Load checkpoints with or without the weights that :func:`drop_fused_kernel` removes. Needed: from torch 2.0."""
+    for name in FUSED_KERNEL_WEIGHTS:
+        state_dict.pop(prefix + name, None)
+    nn.Module._load_from_state_dict(self, state_dict, prefix, *args)

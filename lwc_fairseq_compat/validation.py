@@ -6,30 +6,25 @@ import os
 from traceback import walk_tb
 
 from .errors import UserError, package_that_raised
-from .hooks import mends
+from .hooks import replaces
 
 COMMAND = os.path.join("fairseq_cli", "train.py")
 
 
-@mends("fairseq.checkpoint_utils", "load_checkpoint")
-def try_validation_before_training(load_checkpoint):
+@replaces("fairseq.checkpoint_utils", "load_checkpoint")
+def try_validation_before_training(load_checkpoint, cfg, trainer, **settings):
     """Try before the first update what validation does after it: choose batches, translate, give the metric.
 
     Why: sentences that are too long, a validation set without targets, options of the search in ``--eval-bleu-args``,
     and a ``--best-checkpoint-metric`` that nothing gives end the training only after its first epoch. Needed: always.
     """
-
-    @functools.wraps(load_checkpoint)
-    def load_checkpoint_and_try(cfg, trainer, **settings):
-        extra_state, epoch_batches = load_checkpoint(cfg, trainer, **settings)
-        if not trainer.cfg.dataset.disable_validation:
-            batch_of_training = trainer._dummy_batch  # which each iterator of the trainer replaces
-            for subset in trainer.cfg.dataset.valid_subset.split(","):
-                try_validation(trainer, subset, epoch_batches.next_epoch_idx)
-            trainer.reset_dummy_batch(batch_of_training)
-        return extra_state, epoch_batches
-
-    return load_checkpoint_and_try
+    extra_state, epoch_batches = load_checkpoint(cfg, trainer, **settings)
+    if not trainer.cfg.dataset.disable_validation:
+        batch_of_training = trainer._dummy_batch  # which each iterator of the trainer replaces
+        for subset in trainer.cfg.dataset.valid_subset.split(","):
+            try_validation(trainer, subset, epoch_batches.next_epoch_idx)
+        trainer.reset_dummy_batch(batch_of_training)
+    return extra_state, epoch_batches
 
 
 def try_validation(trainer, subset, epoch):
@@ -90,18 +85,13 @@ def metric_not_given(metric, subset, given):
     )
 
 
-@mends("fairseq.distributed.utils", "call_main")
-def save_before_failed_validation_ends_training(call_main):
+@replaces("fairseq.distributed.utils", "call_main")
+def save_before_failed_validation_ends_training(call_main, cfg, main, **kwargs):
     """Save the training when its validation fails.
 
     Why: fairseq validates after an epoch, and saves afterwards. The epoch would be lost. Needed: always.
     """
-
-    @functools.wraps(call_main)
-    def call_main_that_saves(cfg, main, **kwargs):
-        return call_main(cfg, functools.partial(main_that_saves, main), **kwargs)
-
-    return call_main_that_saves
+    return call_main(cfg, functools.partial(main_that_saves, main), **kwargs)
 
 
 def main_that_saves(main, cfg, **kwargs):

@@ -146,12 +146,13 @@ def test_a_broken_installation_breaks_nothing_else(tmp_path):
 
 
 PATCHES_OF_ONE_FUNCTION = """
-import lwc_fairseq_compat.termination  # out of turn
+import lwc_fairseq_compat.processes  # out of turn
 import fairseq.trainer
 
 function, files = fairseq.trainer.Trainer.train_step, []
 while function:
-    files.append(function.__code__.co_filename.rpartition("/")[2])
+    patch = getattr(function, "patch", function)
+    files.append(patch.__code__.co_filename.rpartition("/")[2])
     function = getattr(function, "__wrapped__", None)
 print(*files)
 """
@@ -159,7 +160,7 @@ print(*files)
 
 def test_patches_of_one_function_are_applied_in_the_order_of_the_files():
     done = subprocess.run([sys.executable, "-c", PATCHES_OF_ONE_FUNCTION], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["termination.py", "data.py", "saving.py", "contextlib.py", "trainer.py"]
+    assert done.stdout.split() == ["processes.py", "data.py", "saving.py", "contextlib.py", "trainer.py"]
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.optim import register_optimizer
 from omegaconf import II
 
-from lwc_fairseq_compat.optimizers import parse_betas
+from lwc_fairseq_compat.options import parse_betas
 
 from .torch_optimizer import TorchOptimizer
 

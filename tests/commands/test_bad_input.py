@@ -9,7 +9,7 @@ from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 
 from conftest import TINY_LWC, TINY_TRAINING, binarize, hypotheses, refused, run
 from lwc_fairseq_compat import UserError
-from lwc_fairseq_compat.precision import check_precision
+from lwc_fairseq_compat.processes import check_precision
 
 CONCAT = ("--user-dir", "lwc_fairseq", "--task", "concat_translation")
 

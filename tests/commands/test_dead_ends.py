@@ -1,5 +1,6 @@
 """Commands that cannot do what they are asked end with one line that says what to do instead."""
 
+import os
 import shutil
 import sys
 
@@ -118,6 +119,14 @@ def test_user_dir_that_is_a_checkout(tiny_data, tmp_path, name):
     cwd = checkout if name == "." else tmp_path
     message = refused("fairseq-train", tiny_data, "--user-dir", name, *TINY_LWC[2:], cwd=cwd)
     assert message.endswith(f"--user-dir {name} holds the package, but is not the package: give {name}/lwc_fairseq")
+
+
+def test_a_plugin_without_one_of_its_requirements(tiny_data, tmp_path):
+    """It is imported half-way, so that its optimizers are unknown, but that is not what is wrong."""
+    (tmp_path / "sacremoses.py").write_text("import no_joblib")
+    given = ("--user-dir", "lwc_fairseq", "--optimizer", "fused_adam", *STOCK)
+    message = refused("fairseq-train", tiny_data, *given, PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
+    assert "error: --user-dir lwc_fairseq: No module named 'no_joblib'; install what the package needs with" in message
 
 
 def test_user_dir_that_is_a_file(tiny_data):
@@ -404,10 +413,10 @@ def test_an_out_that_is_a_folder(tiny_data, tiny_checkpoint, tmp_path):
 
 
 IMPATIENT = """
-import lwc_fairseq_compat.progress
+import lwc_fairseq_compat.commands
 from fairseq_cli.{command} import cli_main
 
-lwc_fairseq_compat.progress.QUIET_S = 0.0
+lwc_fairseq_compat.commands.QUIET_S = 0.0
 cli_main()
 """
 

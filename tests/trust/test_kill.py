@@ -256,7 +256,7 @@ WOULD_SPAWN_TWO = dedent("""
     import torch
     from fairseq_cli.train import cli_main
 
-    from lwc_fairseq_compat.termination import pass_signal_on
+    from lwc_fairseq_compat.processes import pass_signal_on
 
     def spawn(fn, args, nprocs, join):
         print(nprocs, signal.getsignal(signal.SIGTERM) is pass_signal_on)

@@ -1,0 +1,186 @@
+"""The commands: plugins, signs of life, and ``fairseq-hydra-train``, which ends with one line where ``fairseq-train``
+does."""
+
+import copy
+import importlib.util
+import logging
+import os
+import sys
+import time
+from pathlib import Path
+
+import yaml
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from .errors import UserError, is_for_user
+from .hooks import replaces
+from .options import check_command
+
+QUIET_S = 10.0
+"""Seconds without a line after which a command says how far it is. Each further line comes after twice the time."""
+
+
+@replaces("fairseq.utils", "import_user_module")
+def import_plugins_by_name(import_user_module, common):
+    """Let ``--user-dir NAME`` load the installed package NAME if there is no such folder, accept any path to a package
+    that is already imported, load several packages, ``--user-dir ONE:OTHER``, and say which requirement one lacks.
+
+    A package that can be imported without one of its requirements, but not used, has the error as its attribute
+    `missing_requirement`.
+    Why: fairseq looks beside its own folder, which does not find an editable installation, takes another spelling of
+    the path of an imported package for a different package of the same name, and knows only one package. Needed:
+    always.
+    """
+    user_dir = getattr(common, "user_dir", None)
+    if user_dir is None:
+        return import_user_module(common)
+    common = copy.copy(common)
+    for path in user_dir.split(os.pathsep):
+        common.user_dir = folder = plugin_folder(path)
+        try:
+            import_user_module(common)
+        except FileNotFoundError as error:
+            raise UserError(
+                f"--user-dir {path}: there is no such folder, and no package of this name is installed"
+            ) from error
+        finally:
+            plugin = sys.modules.get(os.path.basename(os.path.abspath(folder)))
+            if missing := getattr(plugin, "missing_requirement", None):
+                raise UserError(f"--user-dir {path}: {missing}") from missing
+
+
+def plugin_folder(user_dir):
+    """Return the folder of the package that ``--user-dir`` names.
+
+    Raises:
+        UserError: the path is a file, or a folder that contains packages, such as a repository, and is none itself.
+    """
+    name = os.path.basename(os.path.normpath(user_dir))
+    if os.path.isfile(user_dir):
+        raise UserError(f"--user-dir {user_dir} is a file: give the folder of a package")
+    if os.path.exists(user_dir):
+        check_package(user_dir)
+        imported = getattr(sys.modules.get(name), "__path__", [])
+        return next((folder for folder in imported if os.path.samefile(folder, user_dir)), user_dir)
+    spec = importlib.util.find_spec(name) if name == user_dir and name.isidentifier() else None
+    return next(iter((spec and spec.submodule_search_locations) or []), user_dir)
+
+
+def check_package(folder):
+    """Check that a folder is a plugin: a package, or a folder with the ``models`` or ``tasks`` of one.
+
+    Raises:
+        UserError: it is none, but contains packages.
+    """
+
+    def contains(path, *names):
+        return any((path / name).exists() for name in names)
+
+    packages = [path for path in sorted(Path(folder).iterdir()) if contains(path, "__init__.py")]
+    if packages and not contains(Path(folder), "__init__.py", "models", "tasks"):
+        plugins = [path for path in packages if contains(path, "models", "tasks")] or packages
+        given = " or ".join(os.path.join(folder, path.name) for path in plugins)
+        raise UserError(f"--user-dir {folder} holds the package, but is not the package: give {given}")
+
+
+@replaces("fairseq.logging.progress_bar", "SimpleProgressBar.__iter__")
+def log_slow_batches(iterate, self):
+    """Log the number of the batch if the first batches take long.
+
+    Why: without a terminal, fairseq logs every 100 batches, which take minutes on a CPU. Needed: always.
+    """
+    due, quiet = time.monotonic() + QUIET_S, QUIET_S
+    for batch in iterate(self):
+        yield batch
+        if time.monotonic() >= due:
+            logging.getLogger("fairseq.logging.progress_bar").info(
+                f"{self.prefix or 'batch'}:  {self.i + 1:5d} / {self.size:d}"
+            )
+            quiet *= 2
+            due = time.monotonic() + quiet
+
+
+@replaces("fairseq.distributed.utils", "call_main")
+def print_user_errors_under_hydra(call_main, cfg, main, **kwargs):
+    """End a training under hydra with one line instead of a traceback when the user can fix the cause.
+
+    Why: hydra catches the exceptions of the function that it runs, and prints a traceback. It runs the training in a
+    new folder, where a relative path of data leads nowhere. Needed: always.
+    """
+    try:
+        if HydraConfig.initialized():
+            check_configuration(cfg)
+        return call_main(cfg, main, **kwargs)
+    except Exception as error:
+        if HydraConfig.initialized() and is_for_user(error):
+            sys.exit(f"fairseq-hydra-train: error: {error}")
+        raise
+
+
+def check_configuration(cfg):
+    """Check a configuration as ``fairseq-train`` checks its options.
+
+    Raises:
+        UserError: the values cannot work.
+    """
+    from fairseq.utils import import_user_module
+
+    check_data_and_languages(cfg)
+    import_user_module(cfg.common)  # it may register what the configuration names
+    groups = {name: group for name, group in OmegaConf.to_container(cfg).items() if isinstance(group, dict)}
+    options = {name: value for group in groups.values() for name, value in group.items()}
+    chosen = {group: groups.get(group, {}).get("_name") for group in ("task", "optimizer", "lr_scheduler")}
+    check_command({**options, **chosen, "arch": groups.get("model", {}).get("_name")})
+
+
+def check_data_and_languages(cfg):
+    """Raises UserError if the data folder is not given, or is a relative path that hydra's folder does not contain, or
+    if YAML has read a language as a truth value, as it does with ``no``."""
+    data = OmegaConf.select(cfg, "task.data", throw_on_missing=False)
+    if not data:
+        raise UserError("task.data is missing: add task.data=FOLDER, with the full path")
+    first = data.split(os.pathsep)[0]
+    if not os.path.isabs(first) and not os.path.exists(first):
+        raise UserError(f"task.data={data}: no such folder in {os.getcwd()}, where hydra runs this: give the full path")
+    for key in ("task.source_lang", "task.target_lang"):
+        if str(OmegaConf.select(cfg, key)) in ("True", "False"):
+            raise UserError(f"{key} is a truth value for YAML: write the language in quotation marks, as 'no'")
+
+
+@replaces("fairseq.dataclass.initialize", "add_defaults")
+def name_wrong_setting(add_defaults, cfg):
+    """Say in one line which setting of a configuration is unknown, or has a value of the wrong type.
+
+    Why: hydra prints a traceback. Needed: always.
+    """
+    try:
+        add_defaults(cfg)
+    except OmegaConfBaseException as error:
+        sys.exit(f"fairseq-hydra-train: error: {error.full_key}: {str(error).splitlines()[0]}")
+
+
+@replaces("fairseq.dataclass.initialize", "hydra_init")
+def name_wrong_configuration(hydra_init, *name):
+    """Say that there is no configuration of the name in ``--config-name``, and which there are, or that it is not YAML.
+
+    Why: fairseq registers its defaults under this name, so that hydra starts with them, and hydra prints a traceback
+    where a key occurs twice. Needed: always.
+    """
+    from hydra._internal.utils import get_args
+
+    given = get_args() if name else None  # every import of fairseq calls it without a name
+    if given and given.config_dir and given.config_name:
+        path = Path(given.config_dir, given.config_name.removesuffix(".yaml") + ".yaml")
+        names = sorted(file.stem for file in path.parent.glob("*.yaml"))
+        if path.stem not in names:
+            raise UserError(
+                f"--config-name {given.config_name}: no such configuration in --config-dir {given.config_dir}; it has "
+                f"{', '.join(names) or 'none'}"
+            )
+        try:
+            OmegaConf.load(path)
+        except yaml.MarkedYAMLError as error:
+            raise UserError(f"{path}, line {error.problem_mark.line + 1}: {error.problem}") from error
+    hydra_init(*name)
