@@ -25,9 +25,9 @@ except Exception as error:  # every `import torch` of the environment would fail
     Finder = None
 
 PATCH_FILES = (
-    *("stack", "errors", "streams", "text", "options", "checkpoints", "writing", "saving", "loading"),
-    *("resuming", "positions", "data", "splits", "dictionaries", "indexed", "alignments", "preprocessing"),
-    *("search_options", "generation", "copying", "scoring", "plugins", "fingerprints", "processes"),
+    *("stack", "errors", "streams", "text", "options", "checkpoints", "saving", "loading"),
+    *("positions", "data", "splits", "indexed", "alignments", "preprocessing"),
+    *("search_options", "generation", "scoring", "plugins", "dictionaries", "processes"),
     *("progress", "termination", "long_sentences", "precision", "bleu", "optimizers", "schedules"),
     *("training_options", "validation", "hydra"),
 )

@@ -7,7 +7,7 @@ from omegaconf import OmegaConf
 from torch import Tensor, nn
 
 from lwc_fairseq_compat import UserError
-from lwc_fairseq_compat.fingerprints import OtherWords, check_words
+from lwc_fairseq_compat.dictionaries import OtherWords, check_words
 
 from ..data.reverse import is_reversed
 
