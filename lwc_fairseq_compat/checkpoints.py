@@ -219,26 +219,24 @@ def refused_when_read(state):
     return None
 
 
-@mends("fairseq.file_io")
-def copy_whole_files(module):
+@replaces("fairseq.file_io", "PathManager.copy")
+def copy_whole_files(copy, src_path, dst_path, overwrite=False):
     """Copy a file as a whole or not at all.
 
     Why: fairseq writes a checkpoint with care and then copies it over ``checkpoint_last.pt``. Training that is killed
     during the copy leaves half a file there, from which it cannot resume.
-    Mends: ``PathManager.copy``. Needed: unless iopath is installed, which has a copy of its own.
+    Needed: unless iopath is installed, which has a copy of its own.
     """
-    if module.IOPathManager:
-        return
+    from fairseq.file_io import IOPathManager
 
-    def copy(src_path, dst_path, overwrite=False):
-        try:
-            with whole_file(dst_path) as making:
-                shutil.copyfile(src_path, making)
-        except OSError as error:
-            raise unwritten_checkpoint(dst_path, error) from error
-        return True
-
-    module.PathManager.copy = staticmethod(copy)
+    if IOPathManager:
+        return copy(src_path, dst_path, overwrite)
+    try:
+        with whole_file(dst_path) as making:
+            copy(src_path, making)
+    except OSError as error:
+        raise unwritten_checkpoint(dst_path, error) from error
+    return True
 
 
 def unwritten_checkpoint(path, error):

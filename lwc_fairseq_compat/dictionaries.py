@@ -1,5 +1,5 @@
-"""Dictionaries: patches that name the line that cannot be read, write what can be read again, keep the words of a
-training in its checkpoints, and compare them with those of the data.
+"""Dictionaries: patches that name the line that cannot be read, write what can be read again, and compare the words of
+the data with those of a training.
 
 A model knows words by their numbers. With the words of a dictionary in another order, it translates into other words,
 without an error. So a checkpoint holds the words of each dictionary of its task, in their order.
@@ -129,10 +129,7 @@ def add_option(common):
 
 @replaces("fairseq.utils", "import_user_module")
 def obey_option(import_user_module, common):
-    """Obey ``--skip-dictionary-check``: this function is the first that each command calls in each of its processes.
-
-    Needed: always.
-    """
+    """Obey the option: each command calls this function first, in each of its processes. Needed: always."""
     IS_SKIPPED.set(getattr(common, "skip_dictionary_check", IS_SKIPPED.get()))
     import_user_module(common)
 
@@ -148,10 +145,8 @@ def dictionaries_of(task):
 
 @replaces("fairseq.tasks.fairseq_task", "FairseqTask.state_dict")
 def save_words(state_dict, self):
-    """Keep the words of the dictionaries in the checkpoint, which holds equal words once if they are one object.
-
-    Needed: always.
-    """
+    """Keep the words of the dictionaries in the checkpoint. Needed: always."""
+    # A checkpoint holds equal texts once if they are one object.
     words = {name: sys.intern("\n".join(dictionary.symbols)) for name, dictionary in dictionaries_of(self).items()}
     return {**state_dict(self), **({"dictionaries": words} if words else {})}
 

@@ -24,8 +24,7 @@ def load_models_as_trained(load, filenames, arg_overrides=None, task=None, *args
     for filename in filenames:
         try:
             models, cfg, task = load([filename], arg_overrides, task, *args, **kwargs)
-            check_task(cfg.task, task)
-        except (OtherWords, OtherTask) as error:
+        except OtherWords as error:
             raise UserError(f"{filename}: {error}") from error
         except UserError:
             raise
@@ -34,6 +33,7 @@ def load_models_as_trained(load, filenames, arg_overrides=None, task=None, *args
                 raise UserError(f"{error}: give the path of a checkpoint") from error
             check_plugin(filename)
             raise
+        check_task(filename, cfg.task, task)
         ensemble += models
     return ensemble, cfg, task
 
@@ -97,21 +97,17 @@ def plugin_hint(folder):
     return f"add --user-dir {name if is_installed else folder}"
 
 
-class OtherTask(UserError):
-    """A task lacks what a model was trained with."""
-
-
-def check_task(trained, task):
-    """Raises OtherTask if `task` lacks an option that is on in `trained`, the task's configuration in a checkpoint."""
+def check_task(filename, trained, task):
+    """Raises UserError if `task` lacks an option that is on in `trained`, the task's configuration in a checkpoint."""
     used = getattr(task, "cfg", None)
     if not isinstance(trained, DictConfig) or not isinstance(used, DictConfig):
         return  # tasks without a dataclass do not tell their own options from those of the whole command
     lacking = [name for name, value in trained.items() if value is True and name not in used]
     if lacking:
         flags = " ".join("--" + name.replace("_", "-") for name in lacking)
-        raise OtherTask(
-            f"the model was trained with --task {trained._name} {flags}, which --task {used._name} does not know: "
-            f"give --task {trained._name} {flags}"
+        raise UserError(
+            f"{filename}: the model was trained with --task {trained._name} {flags}, which --task {used._name} does "
+            f"not know: give --task {trained._name} {flags}"
         )
 
 
@@ -220,8 +216,7 @@ def keep_tasks_copyable(get_state, self, name):
 def keep_choices_copyable(module):
     """Let options with a choice of values be pickled.
 
-    Why: fairseq makes a class for each choice, which pickle does not find by its name. Mends: ``ChoiceEnum``. Needed:
-    always.
+    Why: fairseq makes a class for each choice, which pickle does not find by its name. Needed: always.
     """
 
     def reduce_choices(choices):

@@ -40,11 +40,11 @@ def save_if_unsaved(trainer, val_loss, has_stepped=False):
 
     The checkpoint tells if the learning rate has stepped at the end of this epoch. Otherwise, resuming does that.
     """
-    from fairseq import checkpoint_utils
+    from fairseq.checkpoint_utils import save_checkpoint
 
     if getattr(trainer, "saved_updates", None) not in (None, trainer.get_num_updates()):  # None: it is resuming
         trainer.has_stepped = has_stepped
-        checkpoint_utils.save_checkpoint(trainer.cfg.checkpoint, trainer, trainer._train_iterator, val_loss)
+        save_checkpoint(trainer.cfg.checkpoint, trainer, trainer._train_iterator, val_loss)
 
 
 @replaces("fairseq.checkpoint_utils", "save_checkpoint")
@@ -57,7 +57,7 @@ def save_under_each_name(_, cfg, trainer, epoch_itr, val_loss):
     if the folder holds higher numbers, of an earlier training. With --no-last-checkpoints, it may not save the end.
     Needed: always.
     """
-    from fairseq import checkpoint_utils
+    from fairseq.checkpoint_utils import save_checkpoint
     from fairseq.file_io import PathManager
 
     trainer.saved_updates = trainer.get_num_updates()
@@ -65,8 +65,7 @@ def save_under_each_name(_, cfg, trainer, epoch_itr, val_loss):
         os.makedirs(cfg.save_dir, exist_ok=True)
     if val_loss is not None and not math.isnan(val_loss):
         best = max if cfg.maximize_best_checkpoint_metric else min
-        previous = getattr(checkpoint_utils.save_checkpoint, "best", val_loss)
-        checkpoint_utils.save_checkpoint.best = best(val_loss, previous)
+        save_checkpoint.best = best(val_loss, getattr(save_checkpoint, "best", val_loss))
     if cfg.no_save:
         return
     trainer.consolidate_optimizer()
@@ -160,15 +159,12 @@ def superfluous(cfg, suffix, names):
     if cfg.keep_interval_updates_pattern != -1:
         of_updates = [(path, update) for path, update in of_updates if update % cfg.keep_interval_updates_pattern]
     of_epochs = checkpoint_paths(cfg.save_dir, rf"checkpoint(\d+){suffix}\.pt", keep_match=True)
+    limits = (cfg.keep_interval_updates, cfg.keep_last_epochs, cfg.keep_best_checkpoints)
     paths = []
-    for limit, checkpoints in (
-        (cfg.keep_interval_updates, of_updates),
-        (cfg.keep_last_epochs, of_epochs),
-        (cfg.keep_best_checkpoints, best_checkpoints(cfg, suffix)),
-    ):
+    for limit, checkpoints in zip(limits, (of_updates, of_epochs, best_checkpoints(cfg, suffix)), strict=True):
         if limit > 0:
-            older = [path for path, _ in checkpoints if os.path.basename(path) not in names]
-            paths += older[limit - (len(checkpoints) - len(older)) :]
+            written_first = sorted(checkpoints, key=lambda entry: os.path.basename(entry[0]) not in names)
+            paths += [path for path, _ in written_first[limit:]]
     return paths
 
 
@@ -233,16 +229,16 @@ def read_for_trainer(load, path, *args, **kwargs):
         return state
     trainer, is_resumed = READERS[-1]
     task, trained, cfg = trainer.task, state["cfg"], trainer.cfg
+    if is_resumed:
+        check_task(path, trained.task, task)
     try:
         check_words(task, state.get("task_state", {}))
-        if is_resumed:
-            check_task(trained.task, task)
-            if hasattr(task, "check_checkpoint"):
-                task.check_checkpoint(trained.task)
+        if is_resumed and hasattr(task, "check_checkpoint"):
+            task.check_checkpoint(trained.task)
     except UserError as error:
         raise UserError(f"{path}: {error}") from error
     best = os.path.join(cfg.checkpoint.save_dir, f"checkpoint_best{trainer.checkpoint_suffix}.pt")
-    if not (is_in_save_dir(path, trainer) and os.path.exists(best) and has_same_score(trained, cfg)):
+    if not (is_in_save_dir(path, trainer) and os.path.exists(best) and score_of(trained) == score_of(cfg)):
         for name in ("best", "patience"):
             state["extra_state"].pop(name, None)
     return StateWithWeights(state) if cfg.ema.store_ema else state
@@ -253,13 +249,10 @@ def is_in_save_dir(path, trainer):
     return os.path.realpath(os.path.dirname(path)) == os.path.realpath(trainer.cfg.checkpoint.save_dir)
 
 
-def has_same_score(trained, cfg):
-    """Return whether two trainings, of these configurations, choose their best checkpoint by the same score."""
+def score_of(cfg):
+    """Return the options that say by which score a training chooses its best checkpoint."""
     names = ("best_checkpoint_metric", "maximize_best_checkpoint_metric")
-    return (
-        all(trained.checkpoint.get(name) == cfg.checkpoint[name] for name in names)
-        and trained.dataset.valid_subset.split(",")[0] == cfg.dataset.valid_subset.split(",")[0]
-    )
+    return *map(cfg.checkpoint.get, names), cfg.dataset.valid_subset.split(",")[0]
 
 
 class StateWithWeights(dict):
