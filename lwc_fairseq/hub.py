@@ -12,7 +12,7 @@ from omegaconf import DictConfig
 from omegaconf.errors import ValidationError
 
 from lwc_fairseq_compat import UserError
-from lwc_fairseq_compat.fingerprints import IS_SKIPPED, skipped_check
+from lwc_fairseq_compat.dictionaries import IS_SKIPPED, skipped_check
 from lwc_fairseq_compat.search_options import check_type
 
 from .preparation import Preparation, Words, make_subwords, read_preparation

@@ -1,16 +1,19 @@
-"""Checkpoints: patches that read them safely, verify their checksums, and name them in messages."""
+"""Checkpoints: patches that read them safely, verify their checksums, write them as a whole or not at all, and name
+them in messages."""
 
 import argparse
 import codecs
 import collections
+import contextlib
 import datetime
 import decimal
 import fractions
-import functools
+import io
 import os
 import pathlib
 import pickle
 import re
+import shutil
 import typing
 import zipfile
 
@@ -20,10 +23,8 @@ import torch
 from omegaconf import base, nodes
 
 from .errors import UserError
-from .hooks import before_fairseq, mends
-
-DTYPES = {type(numpy.dtype(code)) for code in numpy.typecodes["All"] if code not in "OV"}
-"""The types of numpy's numbers, truth values, strings and times, but not of its arrays of other objects."""
+from .files import whole_file
+from .hooks import before_fairseq, mends, replaces
 
 
 @before_fairseq
@@ -35,79 +36,60 @@ def trust_checkpoint_classes():
     criterion logs, such as numbers of numpy. None of these runs code when it is built, so the safe mode stays on.
     Mends: ``fairseq/checkpoint_utils.py``. Needed: from torch 2.6.
     """
-    reconstruct = numpy.array(0).__reduce__()[0]
-    make_scalar = numpy.float64(0).__reduce__()[0]
+    # numpy 2 renamed the module of these two functions: checkpoints hold either name
+    makers = [value.__reduce__()[0] for value in (numpy.array(0), numpy.float64(0))]
     torch.serialization.add_safe_globals(
         [
-            argparse.Namespace,
-            codecs.encode,
-            *(numpy.ndarray, numpy.dtype, *DTYPES),
-            # numpy 2 renamed the module of these functions: checkpoints hold either name
-            *((reconstruct, f"numpy.{core}.multiarray._reconstruct") for core in ("core", "_core")),
-            *((make_scalar, f"numpy.{core}.multiarray.scalar") for core in ("core", "_core")),
-            *(int, float, bool, str, list, dict, tuple, frozenset),
+            *(argparse.Namespace, codecs.encode, numpy.ndarray, numpy.dtype),
+            *((make, f"numpy.{core}.multiarray.{make.__name__}") for make in makers for core in ("core", "_core")),
+            # numbers, truth values, strings and times, but not arrays of other objects
+            *{type(numpy.dtype(code)) for code in numpy.typecodes["All"] if code not in "OV"},
+            *(int, float, bool, str, list, dict, tuple, frozenset, decimal.Decimal, fractions.Fraction),
             *(datetime.date, datetime.time, datetime.datetime, datetime.timedelta, datetime.timezone),
-            *(decimal.Decimal, fractions.Fraction),
             *(pathlib.PosixPath, pathlib.WindowsPath, pathlib.PurePosixPath, pathlib.PureWindowsPath),
         ]
     )
 
 
-@mends("fairseq.distributed.utils", "_broadcast_object_slow")
-def broadcast_configurations(broadcast):
+@replaces("fairseq.distributed.utils", "_broadcast_object_slow")
+def broadcast_configurations(broadcast, *args, **kwargs):
     """Let the ranks of a job receive the configuration that rank 0 sends on resume.
 
     Why: the receivers call ``torch.load``, which is weights-only since torch 2.6, on a checkpoint whose ``cfg`` is an
-    omegaconf ``DictConfig``. The classes are allowed only during this call, whose bytes come from the job's own rank 0.
-    Needed: from torch 2.6.
+    omegaconf ``DictConfig``. These classes are allowed only during this call, whose bytes come from the job's own rank
+    0; those that are always allowed must not be among them. Needed: from torch 2.6.
     """
     from fairseq.distributed.utils import _TensorPlaceholder
 
     classes = [
-        omegaconf.DictConfig,
-        omegaconf.ListConfig,
-        base.ContainerMetadata,
-        base.Metadata,
+        *(omegaconf.DictConfig, omegaconf.ListConfig, base.ContainerMetadata, base.Metadata),
         *(value for value in vars(nodes).values() if isinstance(value, type) and issubclass(value, base.Node)),
-        collections.defaultdict,
-        _TensorPlaceholder,
-        typing.Any,
-        *(dict, list, tuple, int, float, str, bool),
+        *(collections.defaultdict, _TensorPlaceholder, typing.Any),
     ]
-
-    @functools.wraps(broadcast)
-    def broadcast_object_slow(*args, **kwargs):
-        with torch.serialization.safe_globals(classes):
-            return broadcast(*args, **kwargs)
-
-    return broadcast_object_slow
+    with torch.serialization.safe_globals(classes):
+        return broadcast(*args, **kwargs)
 
 
-@mends("fairseq.checkpoint_utils", "load_checkpoint_to_cpu")
-def name_unreadable_checkpoint(load):
+@replaces("fairseq.checkpoint_utils", "load_checkpoint_to_cpu")
+def name_unreadable_checkpoint(load, path, *args, **kwargs):
     """Name the checkpoint that cannot be read, whatever the cause, and reject a checkpoint that has changed.
 
     Why: PyTorch stores checksums in a checkpoint, but does not compare them when it reads. Needed: always.
     """
-
-    @functools.wraps(load)
-    def load_named_checkpoint_to_cpu(path, *args, **kwargs):
-        try:
-            check_sums(path)
-            state = load(path, *args, **kwargs)
-            check_contents(state)
-        except (FileNotFoundError, MemoryError):
-            raise
-        except UserError as error:
-            raise UserError(f"{path}: {error}") from error
-        except IsADirectoryError as error:
-            name = os.path.join(path, "checkpoint_best.pt")
-            raise UserError(f"{path} is a folder: give a checkpoint in it, such as {name}") from error
-        except Exception as error:
-            raise unread_checkpoint(path, error) from error
-        return state
-
-    return load_named_checkpoint_to_cpu
+    try:
+        check_sums(path)
+        state = load(path, *args, **kwargs)
+        check_contents(state)
+    except (FileNotFoundError, MemoryError):
+        raise
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
+    except IsADirectoryError as error:
+        name = os.path.join(path, "checkpoint_best.pt")
+        raise UserError(f"{path} is a folder: give a checkpoint in it, such as {name}") from error
+    except Exception as error:
+        raise unread_checkpoint(path, error) from error
+    return state
 
 
 def unread_checkpoint(path, error):
@@ -124,24 +106,18 @@ def unread_checkpoint(path, error):
     )
 
 
-REFUSALS = (r"GLOBAL (\S+) ", r"but got <class '(\S+)'>$", r"unrecognized function <(?:class|function) '?(\S+?)'?[ >]")
+REFUSAL = r"GLOBAL (\S+) |but got <class '(\S+)'>$|unrecognized function <(?:class|function) '?(\S+?)'?[ >]"
 """How ``torch.load`` names what it does not build."""
 
 
 def refused_class(error):
     """Return the name of the class or function that safe reading refused, or None if it failed for another reason."""
-    if not isinstance(error, pickle.UnpicklingError):
-        return None
-    matches = (re.search(pattern, str(error), re.MULTILINE) for pattern in REFUSALS)
-    return next((match[1] for match in matches if match), None)
+    match = re.search(REFUSAL, str(error), re.MULTILINE) if isinstance(error, pickle.UnpicklingError) else None
+    return match and match[match.lastindex]
 
 
 def check_sums(path):
-    """Compare the parts of a checkpoint with its checksums. Checkpoints of PyTorch before 1.6 have no checksums.
-
-    Raises:
-        zipfile.BadZipFile: a part differs from its checksum.
-    """
+    """Raises zipfile.BadZipFile if a part of a checkpoint differs from its checksum. PyTorch before 1.6 wrote none."""
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             changed = archive.testzip()
@@ -150,29 +126,19 @@ def check_sums(path):
 
 
 def check_contents(state):
-    """Check that the content of a file is a fairseq checkpoint.
-
-    Raises:
-        TypeError: the content is something else.
-    """
+    """Raises TypeError if a file does not hold a checkpoint of fairseq, which has converted its older forms."""
     check_weights(state)
-    cfg = state.get("cfg")
-    if isinstance(cfg, omegaconf.DictConfig):
-        if not all(isinstance(cfg.get(part), (omegaconf.DictConfig, argparse.Namespace)) for part in ("model", "task")):
-            raise TypeError("its 'cfg' does not describe a model and a task")
-    elif cfg is not None or not isinstance(state.get("args"), argparse.Namespace):
+    cfg, history = state.get("cfg"), state.get("optimizer_history")
+    if not isinstance(cfg, omegaconf.DictConfig):
         raise TypeError("neither its 'cfg' nor its 'args' are options of fairseq")
-    history = state.get("optimizer_history")
+    if not all(isinstance(cfg.get(part), (omegaconf.DictConfig, argparse.Namespace)) for part in ("model", "task")):
+        raise TypeError("its 'cfg' does not describe a model and a task")
     if not isinstance(history, list) or not all(isinstance(entry, dict) for entry in history):
         raise TypeError("its 'optimizer_history' is not a list of dictionaries")
 
 
 def check_weights(state):
-    """Check that the content of a file has weights, as a fairseq checkpoint.
-
-    Raises:
-        TypeError: it has none.
-    """
+    """Raises TypeError if a file does not hold weights as a checkpoint of fairseq does."""
     if not isinstance(state, dict):
         raise TypeError(f"it holds a {type(state).__name__}, not a dictionary")
     weights = state.get("model")
@@ -181,22 +147,109 @@ def check_weights(state):
         raise TypeError("its 'model' is not a dictionary of real tensors")
 
 
-@mends("fairseq.models.fairseq_model", "BaseFairseqModel.load_state_dict")
-def name_misfit_checkpoint(load_state_dict):
+@replaces("fairseq.models.fairseq_model", "BaseFairseqModel.load_state_dict")
+def name_misfit_checkpoint(load_state_dict, self, *args, **kwargs):
     """Say that a checkpoint belongs to another model or dictionary.
 
     Why: PyTorch lists every weight that does not fit. Needed: always.
     """
+    try:
+        return load_state_dict(self, *args, **kwargs)
+    except RuntimeError as error:
+        reason = (str(error).splitlines()[1:] or [str(error)])[0].strip()
+        raise UserError(
+            f"the checkpoint does not fit this {type(self).__name__}, to begin with: {reason[:200]} ... "
+            "Use the data folder and the model options that it was trained with"
+        ) from error
 
-    @functools.wraps(load_state_dict)
-    def load_fitting_state_dict(self, *args, **kwargs):
-        try:
-            return load_state_dict(self, *args, **kwargs)
-        except RuntimeError as error:
-            reason = (str(error).splitlines()[1:] or [str(error)])[0].strip()
-            raise UserError(
-                f"the checkpoint does not fit this {type(self).__name__}, to begin with: {reason[:200]} ... "
-                "Use the data folder and the model options that it was trained with"
-            ) from error
 
-    return load_fitting_state_dict
+@mends("fairseq.checkpoint_utils", "_torch_persistent_save")
+def save_once(_):
+    """Try once to write a checkpoint.
+
+    Why: fairseq tries three times into the same open file. If an attempt fails halfway and the next one does not, the
+    file holds parts of both, is renamed to a checkpoint and cannot be read. Needed: always.
+    """
+    return torch.save
+
+
+@replaces("fairseq.checkpoint_utils", "torch_persistent_save")
+def write_readable_checkpoint(save, obj, filename, *args, **kwargs):
+    """Replace a checkpoint only by one that can be read again. Otherwise say why, and leave nothing half-written.
+
+    Why: fairseq first writes to a name that ends in ``.tmp``, and leaves that file where it fails. What the criterion,
+    the task and the model of a plugin put into a checkpoint may be refused when it is read. Needed: always.
+    """
+    from fairseq.utils import apply_to_sample
+
+    path = filename
+    try:
+        state = apply_to_sample(lambda tensor: tensor, obj)  # makes dictionaries of all kinds plain ones
+        # The values of tensors are never refused, and may be large.
+        refused = refused_when_read(apply_to_sample(lambda tensor: tensor.new_empty(0), state))
+        if refused:  # so it replaces none
+            path = f"{filename}.unreadable"
+        save(state, path, *args, **kwargs)
+    except (OSError, RuntimeError) as error:
+        with contextlib.suppress(OSError):
+            os.remove(f"{path}.tmp")
+        raise unwritten_checkpoint(path, error) from error
+    except (pickle.PicklingError, AttributeError, TypeError) as error:  # what pickle raises for a lambda or a file
+        raise UserError(
+            f"cannot write checkpoint {filename}: it would hold an object that cannot be saved ({error}). Keep it "
+            "out of what the criterion logs, and of the state of the task, the model and the optimizer"
+        ) from error
+    if refused:
+        raise UserError(
+            f"the checkpoint holds {refused}, which safe reading refuses, so it is {path} and replaces none. Log "
+            "numbers instead; or, if the class is harmless, allow it in the plugin of --user-dir, "
+            f"torch.serialization.add_safe_globals([{refused}]), and go on with --restore-file {path}"
+        )
+
+
+def refused_when_read(state):
+    """Return the name of the class in `state` that safe reading would refuse, or None."""
+    file = io.BytesIO()
+    torch.save(state, file)
+    file.seek(0)
+    try:
+        torch.load(file)
+    except pickle.UnpicklingError as error:
+        return refused_class(error) or "an object"
+    return None
+
+
+@replaces("fairseq.file_io", "PathManager.copy")
+def copy_whole_files(copy, src_path, dst_path, overwrite=False):
+    """Copy a file as a whole or not at all.
+
+    Why: fairseq writes a checkpoint with care and then copies it over ``checkpoint_last.pt``. Training that is killed
+    during the copy leaves half a file there, from which it cannot resume.
+    Needed: unless iopath is installed, which has a copy of its own.
+    """
+    from fairseq.file_io import IOPathManager
+
+    if IOPathManager:
+        return copy(src_path, dst_path, overwrite)
+    try:
+        with whole_file(dst_path) as making:
+            copy(src_path, making)
+    except OSError as error:
+        raise unwritten_checkpoint(dst_path, error) from error
+    return True
+
+
+def unwritten_checkpoint(path, error):
+    """Return the error that a user sees when a checkpoint cannot be written."""
+    reason = getattr(error, "strerror", None) or (str(error).splitlines() or [type(error).__name__])[0]
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        return UserError(
+            f"cannot write checkpoint {path} ({reason}; the folder {folder} is gone): give the same command again, "
+            "which makes it"
+        )
+    free = shutil.disk_usage(folder).free // 2**20
+    return UserError(
+        f"cannot write checkpoint {path} ({reason}; {free} MiB are free there). Those written before are whole: make "
+        "room and give the same command again"
+    )

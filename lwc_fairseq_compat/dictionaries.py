@@ -1,46 +1,56 @@
-"""Dictionaries: patches that name the line that cannot be read, and write what can be read again."""
+"""Dictionaries: patches that name the line that cannot be read, write what can be read again, and compare the words of
+the data with those of a training.
 
-import functools
+A model knows words by their numbers. With the words of a dictionary in another order, it translates into other words,
+without an error. So a checkpoint holds the words of each dictionary of its task, in their order.
+"""
+
+import contextlib
+import contextvars
+import dataclasses
 import io
 import os
+import sys
+from collections.abc import Mapping
+from itertools import zip_longest
 
 from .data import TRANSLATION_MODELS
 from .errors import UserError
-from .hooks import mends
+from .hooks import mends, replaces
 from .text import read_utf8
 
 FLAG = " #fairseq:overwrite"
 """At the end of a line, says that its word has been there before, and has the number of this line from now on."""
 
+SPECIAL_SYMBOLS = 4
+"""<s>, <pad>, </s> and <unk>, which the file of a dictionary does not have."""
 
-@mends("fairseq.data.dictionary", "Dictionary.add_from_file")
-def name_line_of_dictionary(add_from_file):
+
+@replaces("fairseq.data.dictionary", "Dictionary.add_from_file")
+def name_line_of_dictionary(add_from_file, self, f):
     """Say which dictionary is missing, or in which line it is wrong, and ignore a byte-order mark.
 
     Why: fairseq fails with a traceback that names neither. The mark becomes a part of the first word. Needed: always.
     """
     from fairseq.file_io import PathManager
 
-    @functools.wraps(add_from_file)
-    def add_from_named_file(self, f):
-        if not isinstance(f, str):
-            return add_from_file(self, f)
-        path = PathManager.get_local_path(f)
-        check_exists(path)
-        text = read_utf8(path)
-        if not text:
-            raise UserError(f"dictionary {f}: the file is empty")
-        size = len(self.symbols)
-        try:
-            add_from_file(self, io.StringIO(text, newline="\n"))
-        except (ValueError, RuntimeError) as error:
-            number = len(self.symbols) - size  # of the lines before, each of which has added a word
-            mistake = mistake_in(text.split("\n")[number], self)
-            raise UserError(
-                f"dictionary {f}, line {number + 1}: {mistake} (a line is a word, a space and a count)"
-            ) from error
-
-    return add_from_named_file
+    if not isinstance(f, str):
+        return add_from_file(self, f)
+    self.file = f  # for messages
+    path = PathManager.get_local_path(f)
+    check_exists(path)
+    text = read_utf8(path)
+    if not text:
+        raise UserError(f"dictionary {f}: the file is empty")
+    size = len(self.symbols)
+    try:
+        add_from_file(self, io.StringIO(text, newline="\n"))
+    except (ValueError, RuntimeError) as error:
+        number = len(self.symbols) - size  # of the lines before, each of which has added a word
+        mistake = mistake_in(text.split("\n")[number], self)
+        raise UserError(
+            f"dictionary {f}, line {number + 1}: {mistake} (a line is a word, a space and a count)"
+        ) from error
 
 
 def check_exists(path):
@@ -74,24 +84,138 @@ def mistake_in(line, dictionary):
     return f"{word!r} has been there before: remove a line, or add{FLAG} to this one, whose number the word then has"
 
 
-@mends("fairseq.data.dictionary", "Dictionary._save")
-def keep_flags(save):
-    """Write the flag ``#fairseq:overwrite`` to the line of a word that was there before.
+@replaces("fairseq.data.dictionary", "Dictionary._save")
+def keep_flags(save, self, f, kv_iterator):
+    """Write the flag to the line of a word that was there before.
 
     Why: fairseq reads the flag but loses it, and cannot read what it has written. Needed: always.
     """
+    if isinstance(f, str):  # fairseq opens it, and comes back here
+        return save(self, f, kv_iterator)
+    before = set(self.symbols[: self.nspecial])
 
-    @functools.wraps(save)
-    def save_with_flags(self, f, kv_iterator):
-        if isinstance(f, str):  # fairseq opens it, and comes back here
-            return save(self, f, kv_iterator)
-        before = set(self.symbols[: self.nspecial])
+    def rows():
+        for word, count in kv_iterator:
+            yield word, f"{count}{FLAG}" if word in before else count
+            before.add(word)
 
-        def rows():
-            for word, count in kv_iterator:
-                yield word, f"{count}{FLAG}" if word in before else count
-                before.add(word)
+    save(self, f, rows())
 
-        save(self, f, rows())
 
-    return save_with_flags
+IS_SKIPPED = contextvars.ContextVar("whether the comparison of dictionaries is skipped", default=False)
+
+
+@contextlib.contextmanager
+def skipped_check(is_skipped=True):
+    """Skip the comparison of dictionaries inside of a `with` statement."""
+    token = IS_SKIPPED.set(is_skipped)
+    try:
+        yield
+    finally:
+        IS_SKIPPED.reset(token)
+
+
+@mends("fairseq.dataclass.configs", "CommonConfig")
+def add_option(common):
+    """Give all commands the option ``--skip-dictionary-check``. Needed: always."""
+    text = "do not compare the words of dictionaries with those that a model was trained with"
+    option = ("skip_dictionary_check", bool, dataclasses.field(default=False, metadata={"help": text}))
+    options = dataclasses.make_dataclass("Options", [option])
+    common.__dataclass_fields__.update(options.__dataclass_fields__)
+    common.__annotations__.update(options.__annotations__)
+    common.skip_dictionary_check = False
+    return common
+
+
+@replaces("fairseq.utils", "import_user_module")
+def obey_option(import_user_module, common):
+    """Obey the option: each command calls this function first, in each of its processes. Needed: always."""
+    IS_SKIPPED.set(getattr(common, "skip_dictionary_check", IS_SKIPPED.get()))
+    import_user_module(common)
+
+
+def dictionaries_of(task):
+    """Return the dictionaries of a task by the names of its attributes, such as `src_dict`."""
+    values = dict(vars(task))
+    for name, value in vars(task).items():
+        if isinstance(value, Mapping):
+            values |= {f"{name}.{key}": member for key, member in value.items()}
+    return {name: value for name, value in values.items() if hasattr(value, "symbols")}
+
+
+@replaces("fairseq.tasks.fairseq_task", "FairseqTask.state_dict")
+def save_words(state_dict, self):
+    """Keep the words of the dictionaries in the checkpoint. Needed: always."""
+    # A checkpoint holds equal texts once if they are one object.
+    words = {name: sys.intern("\n".join(dictionary.symbols)) for name, dictionary in dictionaries_of(self).items()}
+    return {**state_dict(self), **({"dictionaries": words} if words else {})}
+
+
+@replaces("fairseq.tasks.fairseq_task", "FairseqTask.load_state_dict")
+def compare_words(load_state_dict, self, state_dict):
+    """Refuse a model whose words are not those of the data.
+
+    Why: fairseq translates into wrong words, without an error. Needed: always.
+    """
+    check_words(self, state_dict)
+    load_state_dict(self, {name: value for name, value in state_dict.items() if name != "dictionaries"})
+
+
+@replaces("fairseq.tasks", "setup_task")
+def compare_shards(setup_task, cfg, *args, **kwargs):
+    """Refuse data in several folders (``data1:data2``) whose dictionaries differ.
+
+    Why: fairseq reads the dictionaries of the first folder, and takes the numbers in the others for its words.
+    Needed: always.
+    """
+    from fairseq.data import Dictionary
+
+    task = setup_task(cfg, *args, **kwargs)
+    folders = (getattr(cfg, "data", None) or "").split(os.pathsep)[1:]
+    for file in {getattr(dictionary, "file", None) for dictionary in dictionaries_of(task).values()} - {None}:
+        for other in (os.path.join(folder, os.path.basename(file)) for folder in folders):
+            if os.path.exists(other):
+                what = f"the words of {other} are not those of {file}"
+                remedy = "make the data of all folders with the same dictionaries"
+                compare(Dictionary.load(other).symbols, Dictionary.load(file).symbols, what, remedy)
+    return task
+
+
+class OtherWords(UserError):
+    """A dictionary has other words than the training of a model, or than another dictionary."""
+
+
+def check_words(task, state_dict):
+    """Raises OtherWords if a task's dictionaries differ from the words in a checkpoint's task state, if it has any."""
+    trained = state_dict.get("dictionaries", {})
+    for name, dictionary in dictionaries_of(task).items():
+        if name in trained:
+            file = getattr(dictionary, "file", None) or name
+            what = f"the words of {file} are not those that the model was trained with"
+            remedy = "give the data of its training, or make this data with its dictionaries"
+            compare(dictionary.symbols, trained[name].split("\n"), what, remedy)
+
+
+def check_same_words(path, state, other_path, other):
+    """Raises OtherWords if two checkpoints, of these names and contents, have other words, if both have any."""
+    words, expected = (part.get("task_state", {}).get("dictionaries", {}) for part in (state, other))
+    for name in words.keys() & expected.keys():
+        what = f"{path}: the words that it was trained with are not those of {other_path}"
+        remedy = "take models that were trained with the same dictionaries"
+        compare(words[name].split("\n"), expected[name].split("\n"), what, remedy)
+
+
+def compare(words, expected, what, remedy):
+    """Raises OtherWords, with the first word that differs, if two dictionaries differ and the check is not skipped.
+
+    The special symbols come first in both.
+    """
+    if words == expected or IS_SKIPPED.get():
+        return
+    pairs = enumerate(zip_longest(words, expected), 1 - SPECIAL_SYMBOLS)
+    number, words = next((number, words) for number, words in pairs if words[0] != words[1])
+    word, other = ("missing" if value is None else f"'{value}'" for value in words)
+    raise OtherWords(
+        f"{what}: word {number} is {word}, not {other}. To mend it, {remedy} (fairseq-preprocess --srcdict and "
+        "--tgtdict); --skip-dictionary-check skips this check"
+    )

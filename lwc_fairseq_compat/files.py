@@ -31,17 +31,13 @@ def is_running(process):
     """Return whether the process of a number, given as text, exists on this machine."""
     try:
         os.kill(int(process), 0)
-    except (ProcessLookupError, ValueError):
-        return False
-    except OSError:  # it belongs to another user
-        pass
+    except (OSError, ValueError) as error:
+        return isinstance(error, PermissionError)  # it belongs to another user
     return True
 
 
 def remove(path):
     """Remove a file or a folder, if it exists and can be removed."""
-    if os.path.isdir(path):
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with contextlib.suppress(OSError):
-            os.remove(path)
+    shutil.rmtree(path, ignore_errors=True)  # a file is such an error
+    with contextlib.suppress(OSError):
+        os.remove(path)

@@ -1,122 +1,91 @@
-"""Loading models: patches that compare a checkpoint's plugin and task with those of the command, and that do without
-the files from which a model once began."""
+"""Loading models: patches that compare a checkpoint's plugin and task with those of the command, that do without the
+files from which a model once began, and that let what is loaded be copied to other processes."""
 
-import functools
+import contextlib
+import copyreg
 import importlib.util
 import os
 
 from omegaconf import DictConfig
 
+from .dictionaries import OtherWords
 from .errors import UserError
-from .fingerprints import OtherWords
-from .hooks import mends
+from .hooks import mends, replaces
 
 
-@mends("fairseq.checkpoint_utils", "load_model_ensemble_and_task")
-def load_models_as_trained(load):
-    """Say that a checkpoint needs ``--user-dir`` or another ``--task``.
+@replaces("fairseq.checkpoint_utils", "load_model_ensemble_and_task")
+def load_models_as_trained(load, filenames, arg_overrides=None, task=None, *args, **kwargs):
+    """Say that a checkpoint is missing, or needs ``--user-dir`` or another ``--task``.
 
     Why: without the plugin of the checkpoint, fairseq ends in a ``KeyError``. Under another task it ignores how the
     task of the checkpoint prepares sentences, and translates wrongly with status 0. Needed: always.
     """
-
-    @functools.wraps(load)
-    def load_each_model(filenames, arg_overrides=None, task=None, *args, **kwargs):
-        ensemble, cfg = [], None
-        for filename in filenames:
-            try:
-                models, cfg, task = load([filename], arg_overrides, task, *args, **kwargs)
-            except OtherWords as error:
-                raise UserError(f"{filename}: {error}") from error
-            except UserError:
-                raise
-            except Exception as error:
-                check_file(filename, error)
-                check_plugin(filename)
-                raise
-            check_task(filename, cfg.task, task)
-            ensemble += models
-        return ensemble, cfg, task
-
-    return load_each_model
-
-
-def check_file(filename, error):
-    """Check that the error of loading is not that the file is missing.
-
-    Raises:
-        UserError: the file is missing.
-    """
-    if isinstance(error, OSError) and not os.path.exists(filename):
-        raise UserError(f"{error}: give the path of a checkpoint") from error
+    ensemble, cfg = [], None
+    for filename in filenames:
+        try:
+            models, cfg, task = load([filename], arg_overrides, task, *args, **kwargs)
+        except OtherWords as error:
+            raise UserError(f"{filename}: {error}") from error
+        except UserError:
+            raise
+        except Exception as error:
+            if isinstance(error, OSError) and not os.path.exists(filename):
+                raise UserError(f"{error}: give the path of a checkpoint") from error
+            check_plugin(filename)
+            raise
+        check_task(filename, cfg.task, task)
+        ensemble += models
+    return ensemble, cfg, task
 
 
 def check_plugin(filename):
-    """Check that fairseq knows the model and the task of a checkpoint.
-
-    Raises:
-        UserError: a plugin defines them, which is not loaded.
-    """
+    """Raises UserError if the model or the task of a checkpoint is part of a plugin that is not loaded."""
     from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 
-    cfg = load_checkpoint_to_cpu(filename).get("cfg")
-    if cfg is None:  # a checkpoint of fairseq 0.10 or older
-        return
+    cfg = load_checkpoint_to_cpu(filename)["cfg"]
     model = getattr(cfg.model, "_name", None) or getattr(cfg.model, "arch", None)
-    names = {"model": model, "task": getattr(cfg.task, "_name", None)}
     try:
-        check_names(names, cfg.common.user_dir)
+        check_names({"model": model, "task": getattr(cfg.task, "_name", None)}, cfg.common.user_dir)
     except UserError as error:
         raise UserError(f"{filename}: {error}") from error
 
 
-HINTS = {}
-"""What to do about models of plugins that no longer run, by a part of the name of the architecture.
+@replaces("fairseq.checkpoint_utils", "convert_namespace_to_omegaconf")
+def name_missing_plugin(convert, args):
+    """Name the plugin that is missing when the options of an older checkpoint are read.
 
-A plugin that can read them enters its hint.
-"""
+    Why: fairseq ends in a ``KeyError``. Needed: always.
+    """
+    try:
+        return convert(args)
+    except KeyError:
+        parts = ("task", "criterion", "optimizer", "lr_scheduler")
+        names = {"model": getattr(args, "arch", None), **{part: getattr(args, part, None) for part in parts}}
+        check_names(names, getattr(args, "user_dir", None))
+        raise
+
+
+HINTS = {}
+"""What to do about models of plugins that no longer run, by a part of the architecture's name. Plugins add to it."""
 
 
 def check_names(names, user_dir):
-    """Check that fairseq knows what a checkpoint names.
+    """Raises UserError if a plugin that is not loaded defines the model, the task, the criterion or so of a training.
 
     Args:
-        names: the names of the model, the task, the criterion and so on; or None for what a checkpoint has not.
+        names: the names of these parts; None for what a checkpoint has not.
         user_dir: the ``--user-dir`` of the training, or None.
-
-    Raises:
-        UserError: a plugin defines one of them, which is not loaded.
     """
     from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
     from fairseq.registry import REGISTRIES
     from fairseq.tasks import TASK_REGISTRY
 
     known = {part: entry["registry"] for part, entry in REGISTRIES.items()}
-    known = {**known, "model": {**ARCH_MODEL_REGISTRY, **MODEL_REGISTRY}, "task": TASK_REGISTRY}
+    known |= {"model": {**ARCH_MODEL_REGISTRY, **MODEL_REGISTRY}, "task": TASK_REGISTRY}
     for part, name in names.items():
         if name is not None and name not in known[part]:
             hint = next((hint for key, hint in HINTS.items() if key in name), plugin_hint(user_dir))
             raise UserError(f"its {part}, {name}, is part of a plugin: {hint}")
-
-
-@mends("fairseq.checkpoint_utils", "convert_namespace_to_omegaconf")
-def name_missing_plugin(convert):
-    """Name the plugin that is missing when the options of an older checkpoint are read.
-
-    Why: fairseq ends in a ``KeyError``. Needed: always.
-    """
-
-    @functools.wraps(convert)
-    def convert_known_names(args):
-        try:
-            return convert(args)
-        except KeyError:
-            parts = ("task", "criterion", "optimizer", "lr_scheduler")
-            names = {"model": getattr(args, "arch", None), **{part: getattr(args, part, None) for part in parts}}
-            check_names(names, getattr(args, "user_dir", None))
-            raise
-
-    return convert_known_names
 
 
 def plugin_hint(folder):
@@ -129,11 +98,7 @@ def plugin_hint(folder):
 
 
 def check_task(filename, trained, task):
-    """Check that `task` has every option that is switched on in `trained`, the task in the checkpoint.
-
-    Raises:
-        UserError: it lacks one.
-    """
+    """Raises UserError if `task` lacks an option that is on in `trained`, the task's configuration in a checkpoint."""
     used = getattr(task, "cfg", None)
     if not isinstance(trained, DictConfig) or not isinstance(used, DictConfig):
         return  # tasks without a dataclass do not tell their own options from those of the whole command
@@ -150,118 +115,113 @@ PROBLEMS = []
 """For each model that is being built, the errors of the files from which it was to begin."""
 
 
-@mends("fairseq.models", "build_model")
-def refuse_only_without_weights(build_model):
+@replaces("fairseq.models", "build_model")
+def refuse_only_without_weights(build_model, *args, **kwargs):
     """Let a model be built without the files from which it was to begin, if it then loads weights of its own.
 
     Such files are the embeddings in --encoder-embed-path, or the checkpoint of another model. Without weights of its
     own, the model refuses to compute.
     Why: a checkpoint holds all weights, but fairseq reads the files again to generate, to validate and to resume, and
-    fails if they were moved. Needed: always.
+    fails if they were moved. Needed: always, with the four patches below.
     """
-
-    @functools.wraps(build_model)
-    def build_model_without_files(*args, **kwargs):
-        PROBLEMS.append([])
-        try:
-            model = build_model(*args, **kwargs)
-        finally:
-            problems = PROBLEMS.pop()
-        if problems:
-            Refusal(problems[0]).of(model)
-        return model
-
-    return build_model_without_files
+    PROBLEMS.append([])
+    try:
+        model = build_model(*args, **kwargs)
+    finally:
+        problems = PROBLEMS.pop()
+    if problems:
+        model.missing_file = problems[0]
+        model.register_forward_pre_hook(refuse_to_compute)
+        model.register_load_state_dict_post_hook(forget_file)
+    return model
 
 
-class Refusal:
-    """Lets a model raise a `UserError` when it computes, until it loads weights."""
-
-    def __init__(self, problem):
-        self.problem = problem
-
-    def of(self, model):
-        """Set up the refusal of a model."""
-        model.register_forward_pre_hook(self.refuse)
-        model.register_load_state_dict_post_hook(self.forget)
-
-    def refuse(self, *_):
-        if self.problem:
-            raise UserError(self.problem)
-
-    def forget(self, *_):
-        self.problem = None
+def refuse_to_compute(model, _):
+    if model.missing_file:
+        raise UserError(model.missing_file)
 
 
-def note_problem(file, error):
+def forget_file(model, _):
+    model.missing_file = None
+
+
+@contextlib.contextmanager
+def noted(file, *errors):
     """Note why the model that is being built cannot begin from a file. Raise the error if there is no such model."""
-    if not PROBLEMS:
-        raise error
-    reason = getattr(error, "strerror", None) or str(error).partition("\n")[0] or "it is empty"
-    PROBLEMS[-1].append(f"{file}: {reason}")
+    try:
+        yield
+    except errors as error:
+        if not PROBLEMS:
+            raise
+        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0] or "it is empty"
+        PROBLEMS[-1].append(f"{file}: {reason}")
 
 
-@mends("fairseq.utils", "parse_embedding")
-def read_embeddings_if_there_are_any(parse_embedding):
-    """Build a model without its file of embeddings, for :func:`refuse_only_without_weights`. Needed: always."""
-
-    @functools.wraps(parse_embedding)
-    def parse_embedding_or_note_why(embed_path):
-        try:
-            return parse_embedding(embed_path)
-        except (OSError, ValueError, StopIteration) as error:
-            note_problem(f"{embed_path} (--encoder-embed-path or --decoder-embed-path)", error)
-            return {}
-
-    return parse_embedding_or_note_why
+@replaces("fairseq.utils", "parse_embedding")
+def read_embeddings_if_there_are_any(parse_embedding, embed_path):
+    with noted(f"{embed_path} (--encoder-embed-path or --decoder-embed-path)", OSError, ValueError, StopIteration):
+        return parse_embedding(embed_path)
+    return {}
 
 
-@mends("fairseq.utils", "load_embedding")
-def copy_embeddings_that_fit(load_embedding):
-    """Build a model although its file of embeddings has another size, for :func:`refuse_only_without_weights`.
+@replaces("fairseq.utils", "load_embedding")
+def copy_embeddings_that_fit(load_embedding, embed_dict, vocab, embedding):
+    with noted("--encoder-embed-path or --decoder-embed-path", RuntimeError):
+        return load_embedding(embed_dict, vocab, embedding)
+    return embedding
 
-    Needed: always.
+
+@replaces("fairseq.checkpoint_utils", "load_pretrained_component_from_model")
+def load_component_if_it_is_there(load_component, component, checkpoint, *args, **kwargs):
+    with noted(checkpoint, OSError, UserError):
+        return load_component(component, checkpoint, *args, **kwargs)
+    return component
+
+
+@replaces("fairseq.models.transformer_from_pretrained_xlm", "upgrade_state_dict_with_xlm_weights")
+def load_xlm_if_it_is_there(upgrade_state_dict, state_dict, pretrained_xlm_checkpoint):
+    with noted(f"--pretrained-xlm-checkpoint {pretrained_xlm_checkpoint}", OSError, UserError):
+        return upgrade_state_dict(state_dict, pretrained_xlm_checkpoint)
+    return state_dict
+
+
+@replaces("fairseq.models.fairseq_model", "BaseFairseqModel.make_generation_fast_")
+def keep_fast_models_copyable(make_generation_fast_, self, **kwargs):
+    """Let models be copied and pickled after ``make_generation_fast_()``.
+
+    Why: fairseq gives them a local function as ``train``. Needed: always.
+    """
+    make_generation_fast_(self, **kwargs)
+    self.train = refuse_training
+
+
+def refuse_training(mode=True):
+    """Stand for the method ``train`` of a model that can only translate."""
+    if mode:
+        raise RuntimeError("cannot train after make_generation_fast")
+
+
+@replaces("fairseq.tasks.fairseq_task", "StatefulContainer.__getattr__")
+def keep_tasks_copyable(get_state, self, name):
+    """Let tasks be copied and pickled.
+
+    Why: a copy asks for methods before it has its state, and fairseq looks for the state without end. Needed: always.
+    """
+    if "_state" not in self.__dict__:
+        raise AttributeError(name)
+    return get_state(self, name)
+
+
+@mends("fairseq.dataclass.constants")
+def keep_choices_copyable(module):
+    """Let options with a choice of values be pickled.
+
+    Why: fairseq makes a class for each choice, which pickle does not find by its name. Needed: always.
     """
 
-    @functools.wraps(load_embedding)
-    def load_embedding_or_note_why(embed_dict, vocab, embedding):
-        try:
-            return load_embedding(embed_dict, vocab, embedding)
-        except RuntimeError as error:
-            note_problem("--encoder-embed-path or --decoder-embed-path", error)
-            return embedding
+    def reduce_choices(choices):
+        if getattr(module, choices.__name__, None) is choices:
+            return choices.__name__
+        return module.ChoiceEnum, ([choice.value for choice in choices],)
 
-    return load_embedding_or_note_why
-
-
-@mends("fairseq.checkpoint_utils", "load_pretrained_component_from_model")
-def load_component_if_it_is_there(load_component):
-    """Build a model without the checkpoint of its encoder or decoder, for :func:`refuse_only_without_weights`.
-
-    Needed: always.
-    """
-
-    @functools.wraps(load_component)
-    def load_component_or_note_why(component, checkpoint, *args, **kwargs):
-        try:
-            return load_component(component, checkpoint, *args, **kwargs)
-        except (OSError, UserError) as error:
-            note_problem(checkpoint, error)
-            return component
-
-    return load_component_or_note_why
-
-
-@mends("fairseq.models.transformer_from_pretrained_xlm", "upgrade_state_dict_with_xlm_weights")
-def load_xlm_if_it_is_there(upgrade_state_dict):
-    """Build a model without its XLM checkpoint, for :func:`refuse_only_without_weights`. Needed: always."""
-
-    @functools.wraps(upgrade_state_dict)
-    def upgrade_state_dict_or_note_why(state_dict, pretrained_xlm_checkpoint):
-        try:
-            return upgrade_state_dict(state_dict, pretrained_xlm_checkpoint)
-        except (OSError, UserError) as error:
-            note_problem(f"--pretrained-xlm-checkpoint {pretrained_xlm_checkpoint}", error)
-            return state_dict
-
-    return upgrade_state_dict_or_note_why
+    copyreg.pickle(module.StrEnumMeta, reduce_choices)

@@ -6,7 +6,7 @@ import signal
 import sys
 
 from lwc_fairseq_compat import UserError
-from lwc_fairseq_compat.fingerprints import skipped_check
+from lwc_fairseq_compat.dictionaries import skipped_check
 from lwc_fairseq_compat.streams import use_utf8
 
 from .. import __version__

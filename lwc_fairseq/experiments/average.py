@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.checkpoints import check_sums, check_weights, unread_checkpoint
-from lwc_fairseq_compat.fingerprints import check_same_words
+from lwc_fairseq_compat.dictionaries import check_same_words
 
 
 def newest_epochs(folder: Path, last: int) -> list[Path]:

@@ -27,7 +27,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from lwc_fairseq_compat import UserError
-from lwc_fairseq_compat.fingerprints import OtherWords, check_words
+from lwc_fairseq_compat.dictionaries import OtherWords, check_words
 
 from ..data.reverse import is_reversed, reverse_inputs
 from ..modules.recurrent import DecodingState, Memory, RecurrentDecoder, SourceMemory, Steps
