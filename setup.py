@@ -50,6 +50,7 @@ setup(
     ],
     extras_require={
         "sentencepiece": ["sentencepiece>=0.2"],
+        "completion": ["shtab"],  # lwc-fairseq --print-completion
         "test": [
             "build",
             "hypothesis",
@@ -58,6 +59,7 @@ setup(
             "ruff",
             "sentencepiece",
             "setuptools",
+            "shtab",
             "tensorboardX",
         ],
         # What unbabel-comet 2.2.7 needs. It is not listed itself, because its own requirements exclude NumPy 2, with

@@ -1,18 +1,19 @@
-"""The hardware and the software versions of a measurement."""
+"""Where a command runs: its hardware, the versions of its software, and the user's own plugins."""
 
 import os
 import platform
 import re
+from argparse import Namespace
+from collections.abc import Iterable
 from pathlib import Path
 
-import fairseq
-import torch
-
-import lwc_fairseq
+from . import __version__
 
 
 def hardware() -> str:
     """Describe the GPUs or, without GPUs, the processor."""
+    import torch
+
     if torch.cuda.is_available():
         return f"{torch.cuda.device_count()} × {torch.cuda.get_device_name()}"
     try:
@@ -24,5 +25,30 @@ def hardware() -> str:
 
 def versions() -> str:
     """Return the versions of Python, PyTorch, fairseq and this package in one line."""
+    import fairseq
+    import torch
+
     python = f"Python {platform.python_version()}, PyTorch {torch.__version__}"
-    return f"{python}, fairseq {fairseq.__version__}, lwc_fairseq {lwc_fairseq.__version__}"
+    return f"{python}, fairseq {fairseq.__version__}, lwc_fairseq {__version__}"
+
+
+def import_plugins(user_dirs: Iterable[str]) -> None:
+    """Import packages that register models, criterions or tasks, as ``fairseq-train --user-dir`` does.
+
+    Args:
+        user_dirs: the folders, or the names of installed packages.
+
+    Raises:
+        UserError: there is no such folder or package.
+    """
+    from fairseq.utils import import_user_module
+
+    for user_dir in user_dirs:
+        import_user_module(Namespace(user_dir=user_dir))
+
+
+def absolute(user_dir: str) -> str:
+    """Return the full path of a folder, which commands in other folders find, too. The name of a package is returned
+    as it is."""
+    path = Path(user_dir)
+    return str(path.resolve()) if path.exists() else user_dir
