@@ -77,10 +77,8 @@ def read_preparation(data: Path) -> Preparation | None:
     path = data / FILE
     if not path.exists():
         return None
-    found = as_settings(str(path), Preparation, read_yaml(path))
-    files = files_of(found, data)
-    check(path, found, files)
-    return replace(found, **files)
+    preparation = as_settings(str(path), Preparation, read_yaml(path))
+    return replace(preparation, **check(path, preparation))
 
 
 def write_preparation(data: Path, settings: dict[str, str]) -> None:
@@ -93,26 +91,27 @@ def write_preparation(data: Path, settings: dict[str, str]) -> None:
         UserError: a setting is invalid, or a file that it names does not exist.
     """
     path = data / FILE
-    made = as_settings(str(path), Preparation, {key: Unquoted(value) for key, value in settings.items()})
-    check(path, made, files_of(made, data))
-    content = {key: value for key, value in asdict(made).items() if key in settings}
+    preparation = as_settings(str(path), Preparation, {key: Unquoted(value) for key, value in settings.items()})
+    check(path, preparation)
+    content = {key: value for key, value in asdict(preparation).items() if key in settings}
     write_whole(path, yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
 
 
-def files_of(preparation: Preparation, data: Path) -> dict[str, str]:
-    """Return the whole paths of the files that `text.yaml` names, by key."""
-    return {key: str(data / name) for key in ("case_model", "codes") if (name := getattr(preparation, key))}
+def check(path: Path, preparation: Preparation) -> dict[str, str]:
+    """Return the whole paths of the files that `text.yaml` names, by key.
 
-
-def check(path: Path, preparation: Preparation, files: dict[str, str]) -> None:
-    """Raises UserError if a value of `text.yaml` is not one of its choices, or a file does not exist."""
+    Raises:
+        UserError: a value is not one of its choices, or a file does not exist.
+    """
     if preparation.case not in CASES:
         raise UserError(f"{path}: case {preparation.case}: choose {', '.join(CASES)}")
     if preparation.bpe not in (None, *OPTIONS):
         raise UserError(f"{path}: bpe {preparation.bpe}: choose {', '.join(OPTIONS)}")
-    for key, needed in (("case_model", preparation.case == "truecase"), ("codes", preparation.bpe is not None)):
-        if needed and not (key in files and Path(files[key]).is_file()):
+    files = {key: str(path.parent / name) for key in ("case_model", "codes") if (name := getattr(preparation, key))}
+    for key, is_needed in (("case_model", preparation.case == "truecase"), ("codes", preparation.bpe is not None)):
+        if is_needed and not (key in files and Path(files[key]).is_file()):
             raise UserError(f"{path}: {key}: {files.get(key, 'missing')}: no such file")
+    return files
 
 
 class Words:
