@@ -16,10 +16,8 @@ def hardware() -> str:
 
     if torch.cuda.is_available():
         return f"{torch.cuda.device_count()} × {torch.cuda.get_device_name()}"
-    try:
-        names = re.findall(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
-    except OSError:
-        names = []
+    cpuinfo = Path("/proc/cpuinfo")
+    names = re.findall(r"model name\s*: (.*)", cpuinfo.read_text()) if cpuinfo.exists() else []
     return f"{os.cpu_count()} cores, {names[0] if names else platform.processor() or 'CPU'}, no GPU"
 
 
@@ -33,10 +31,7 @@ def versions() -> str:
 
 
 def import_plugins(user_dirs: Iterable[str]) -> None:
-    """Import packages that register models, criterions or tasks, as ``fairseq-train --user-dir`` does.
-
-    Args:
-        user_dirs: the folders, or the names of installed packages.
+    """Import packages that register models, as ``fairseq-train --user-dir`` does, by their folders or names.
 
     Raises:
         UserError: there is no such folder or package.
@@ -48,7 +43,5 @@ def import_plugins(user_dirs: Iterable[str]) -> None:
 
 
 def absolute(user_dir: str) -> str:
-    """Return the full path of a folder, which commands in other folders find, too. The name of a package is returned
-    as it is."""
-    path = Path(user_dir)
-    return str(path.resolve()) if path.exists() else user_dir
+    """Return the full path of a folder, which commands in other folders find, too, or the name of a package."""
+    return str(Path(user_dir).resolve()) if Path(user_dir).exists() else user_dir

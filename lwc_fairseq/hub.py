@@ -29,62 +29,39 @@ Source = str | os.PathLike
 class Settings(TypedDict, total=False):
     """Options of the task and of batches that override those in the checkpoint."""
 
-    source_lang: str
-    """The language of the sources, as in the names of the data's files."""
-    target_lang: str
-    """The language of the translations."""
-    gnmt_length_penalty: bool
-    """Divide a hypothesis' score by ((5 + length) / 6)^lenpen instead of length^lenpen."""
-    agreement_path: str
-    """Checkpoints of right-to-left models, separated by colons: rank by the sum of both directions' scores."""
-    stock_search: bool
-    """Use fairseq's own beam search, which finds the same hypotheses but is slower."""
-    batch_size: int | None
-    """The most sentences of a batch; None for no limit."""
-    max_tokens: int | None
-    """The most tokens of a batch; None for no limit."""
+    source_lang: str  # the language of the sources, as in the names of the data's files
+    target_lang: str  # the language of the translations
+    gnmt_length_penalty: bool  # divide a hypothesis' score by ((5 + length) / 6)^lenpen instead of length^lenpen
+    agreement_path: str  # right-to-left models, separated by colons: rank by the sum of both directions' scores
+    stock_search: bool  # use fairseq's own beam search, which finds the same hypotheses but is slower
+    batch_size: int | None  # the most sentences of a batch; None for no limit
+    max_tokens: int | None  # the most tokens of a batch; None for no limit
 
 
 class SearchOptions(TypedDict, total=False):
     """The options of a search besides `beam`. The defaults are those of fairseq-generate, except `print_alignment`."""
 
-    max_len_a: float
-    """With `max_len_b`: the longest translation of a source of n tokens has max_len_a · n + max_len_b words."""
-    max_len_b: int
-    """See `max_len_a`. By default, 200 words."""
-    min_len: int
-    """The least number of words of a translation; by default 1."""
-    lenpen: float
-    """The power of the length penalty: more than 1, the default, favours long translations."""
-    unnormalized: bool
-    """Compare translations without a length penalty."""
-    unkpen: float
-    """The penalty of unknown words; below 0 it favours them."""
-    temperature: float
-    """Above 1, the probabilities are more even; below 1, more peaked."""
-    no_repeat_ngram_size: int
-    """No sequence of so many words may occur twice in a translation."""
-    match_source_len: bool
-    """Translations have as many words as their sources."""
-    sampling: bool
-    """Draw `beam` translations at random, instead of searching for the best ones."""
-    sampling_topk: int
-    """Draw from so many most probable words."""
-    sampling_topp: float
-    """Draw from the most probable words that together have this probability."""
-    diverse_beam_groups: int
-    """Search in so many groups of the beam, which differ from each other."""
-    diverse_beam_strength: float
-    """How much the groups differ; by default 0.5."""
-    diversity_rate: float
-    """The penalty of words that continue the same hypothesis."""
+    max_len_a: float  # a translation of n tokens has at most max_len_a · n + max_len_b words
+    max_len_b: int  # by default 200
+    min_len: int  # the least number of words of a translation; by default 1
+    lenpen: float  # the power of the length penalty: more than 1, the default, favours long translations
+    unnormalized: bool  # compare translations without a length penalty
+    unkpen: float  # the penalty of unknown words; below 0 it favours them
+    temperature: float  # above 1, the probabilities are more even; below 1, more peaked
+    no_repeat_ngram_size: int  # no sequence of so many words may occur twice in a translation
+    match_source_len: bool  # translations have as many words as their sources
+    sampling: bool  # draw `beam` translations at random, instead of searching for the best ones
+    sampling_topk: int  # draw from so many most probable words
+    sampling_topp: float  # draw from the most probable words that together have this probability
+    diverse_beam_groups: int  # search in so many groups of the beam, which differ from each other
+    diverse_beam_strength: float  # how much the groups differ; by default 0.5
+    diversity_rate: float  # the penalty of words that continue the same hypothesis
 
 
 class GenerateOptions(SearchOptions, total=False):
     """The options of `Translator.generate`."""
 
-    print_alignment: Literal["hard", "soft"]
-    """Fill "attention" and "alignment" of the hypotheses: pairs of positions (hard), or all weights (soft)."""
+    print_alignment: Literal["hard", "soft"]  # fill "attention" and "alignment": pairs of positions, or all weights
 
 
 class Translator(GeneratorHubInterface):
@@ -96,8 +73,7 @@ class Translator(GeneratorHubInterface):
         self.lock = threading.RLock()
 
     def __getstate__(self) -> dict[str, object]:
-        """Return what pickle and copy take: all but the lock."""
-        return {name: value for name, value in self.__dict__.items() if name != "lock"}
+        return {name: value for name, value in self.__dict__.items() if name != "lock"}  # which cannot be copied
 
     def __setstate__(self, state: dict[str, object]) -> None:
         super().__setstate__(state)
@@ -106,16 +82,11 @@ class Translator(GeneratorHubInterface):
     def translate(
         self, sentences: str | Iterable[str], beam: int = 5, verbose: bool = False, **options: Unpack[SearchOptions]
     ) -> str | list[str]:
-        """Translate sentences.
+        """Return the translation of a sentence, or a list of those of several.
 
         Args:
-            sentences: one sentence, or several.
             beam: the number of hypotheses that the search follows.
             verbose: log the hypotheses.
-            options: see :class:`SearchOptions`.
-
-        Returns:
-            The translation of the sentence, or a list of those of several.
 
         Raises:
             UserError: an argument is invalid, or there is no such option.
@@ -126,10 +97,9 @@ class Translator(GeneratorHubInterface):
         if not isinstance(sentences, Iterable) or isinstance(sentences, bytes):
             raise UserError(f"translate: sentences: a {type(sentences).__name__}: give a string, or a list of strings")
         lines = list(sentences)
-        for number, line in enumerate(lines):
+        for i, line in enumerate(lines):
             if not isinstance(line, str):
-                what = f"number {number} (from 0) is a {type(line).__name__}"
-                raise UserError(f"translate: sentences: {what}: give strings")
+                raise UserError(f"translate: sentences: number {i} (from 0) is a {type(line).__name__}: give strings")
         encoded = [self.encode(line) for line in lines]
         return [self.decode(best["tokens"]) for best, *_ in self.generate(encoded, beam, verbose, **options)]
 
@@ -162,7 +132,6 @@ class Translator(GeneratorHubInterface):
             skip_invalid_size_inputs: leave out sentences that are too long, instead of raising an error.
             inference_step_args: none but "prefix_tokens", the beginnings of the translations.
             prefix_allowed_tokens_fn: see fairseq's `build_generator`.
-            options: see :class:`GenerateOptions`.
 
         Raises:
             UserError: an argument is invalid, or there is no such option.
@@ -198,11 +167,8 @@ class Translator(GeneratorHubInterface):
 def check_tokens(sources: Iterable[Tensor], types: int) -> list[Tensor]:
     """Return tokenized sentences as a list.
 
-    Args:
-        types: the number of types in the source vocabulary.
-
     Raises:
-        UserError: they are no tensors (n,) of numbers of types.
+        UserError: they are no tensors (n,) of whole numbers below `types`, the size of the source vocabulary.
     """
     if not isinstance(sources, Iterable) or (isinstance(sources, Tensor) and sources.dim() == 0):
         raise UserError(f"generate: tokenized_sentences: a {type(sources).__name__}: give tensors, as encode returns")
@@ -257,16 +223,13 @@ def load(
         UserError: a file does not exist, an argument is invalid or unknown, or `text.yaml` is of the opposite
             direction.
     """
-    arguments = {"data": data, "bpe_codes": bpe_codes, "sentencepiece_model": sentencepiece_model}
-    arguments |= {"tokenizer": tokenizer, "detokenize": detokenize, "attention": attention, **settings}
-    arguments["skip_dictionary_check"] = skip_dictionary_check
-    paths = check_arguments(checkpoint, arguments)
+    files = {"data": data, "bpe_codes": bpe_codes, "sentencepiece_model": sentencepiece_model}
+    others = {"tokenizer": tokenizer, "detokenize": detokenize, "attention": attention}
+    others["skip_dictionary_check"] = skip_dictionary_check
+    paths = check_arguments(checkpoint, files, {**others, **settings})
     folder = Path(data) if data else data_of_training(paths[0])
-    overrides = dict(settings)
-    if tokenizer:
-        overrides["tokenizer"] = tokenizer
-    if attention:
-        overrides["print_alignment"] = "hard"
+    overrides = settings | ({"tokenizer": tokenizer} if tokenizer else {})
+    overrides |= {"print_alignment": "hard"} if attention else {}
     names = os.pathsep.join(str(path.resolve()) for path in paths)
     try:
         with skipped_check(skip_dictionary_check or IS_SKIPPED.get()):
@@ -298,11 +261,11 @@ def load(
     return model
 
 
-def check_arguments(checkpoint: Source | Sequence[Source], arguments: dict[str, object]) -> list[Path]:
-    """Check the arguments of :func:`load`, and return the paths of its checkpoints.
+def check_arguments(checkpoint: Source | Sequence[Source], files: dict, others: dict) -> list[Path]:
+    """Return the paths of the checkpoints.
 
     Raises:
-        UserError: an argument has another type, or names no file or tokenizer.
+        UserError: an argument of :func:`load` has another type, or names no file or tokenizer.
     """
     paths = [checkpoint] if isinstance(checkpoint, Source) else checkpoint
     if not isinstance(paths, Sequence) or not all(isinstance(path, Source) for path in paths):
@@ -310,16 +273,15 @@ def check_arguments(checkpoint: Source | Sequence[Source], arguments: dict[str, 
     if not paths:
         raise UserError("load: checkpoint: the list is empty: give at least one file")
     kinds = {**get_type_hints(load), **get_type_hints(Settings)}
-    for name, value in arguments.items():
+    for name, value in {**files, **others}.items():
         if name in kinds:
             check_type(name, value, kinds[name], "load")
-    files = [(name, arguments[name]) for name in ("data", "bpe_codes", "sentencepiece_model") if arguments[name]]
-    for name, path in [*(("checkpoint", path) for path in paths), *files]:
-        if not Path(path).exists():
+    for name, path in [*(("checkpoint", path) for path in paths), *files.items()]:
+        if path and not Path(path).exists():
             raise UserError(f"{name} {path}: no such file or folder")
-        if name != "checkpoint" and Path(path).is_dir() != (name == "data"):
+        if path and name != "checkpoint" and Path(path).is_dir() != (name == "data"):
             raise UserError(f"{name} {path}: give a {'folder' if name == 'data' else 'file'}")
-    tokenizer = arguments["tokenizer"]
+    tokenizer = others["tokenizer"]
     if tokenizer and tokenizer not in TOKENIZER_REGISTRY:
         raise UserError(f"load: tokenizer {tokenizer}: choose {', '.join(TOKENIZER_REGISTRY)}")
     return [Path(path) for path in paths]
@@ -339,11 +301,7 @@ def check_settings(settings: dict[str, object], cfg: DictConfig) -> None:
 
 
 def data_of_training(checkpoint: Path) -> Path:
-    """Return the folder of binary data that a model was trained on.
-
-    Raises:
-        UserError: there is no such folder.
-    """
+    """Return the folder of binary data that a model was trained on. Raises UserError if it does not exist."""
     data = load_checkpoint_to_cpu(str(checkpoint))["cfg"]["task"]["data"].split(os.pathsep)[0]
     if not Path(data).is_dir():
         raise UserError(

@@ -13,7 +13,8 @@ from lwc_fairseq_compat.optimizers import parse_betas
 
 
 class TorchOptimizer(FairseqOptimizer):
-    """An optimizer of torch that updates each element independently. A subclass defines `make` and `optimizer_config`.
+    """An optimizer of torch that updates each element independently. A subclass defines `make` and its arguments,
+    `optimizer_config`, from which fairseq also reads the learning rate when it resumes training.
 
     It scales and clips the gradients of all parameters together. On a GPU, fairseq's own methods launch a kernel or
     two for each parameter.
@@ -85,15 +86,13 @@ class FusedAdam(TorchOptimizer):
 
     @property
     def optimizer_config(self) -> dict:
-        """The arguments of torch's optimizer. fairseq reads the learning rate from it when it resumes training."""
         betas = parse_betas(self.cfg.adam_betas)
         return {"lr": self.first_lr, "betas": betas, "eps": self.cfg.adam_eps, "weight_decay": self.cfg.weight_decay}
 
 
 @dataclass
 class RMSpropConfig(FairseqDataclass):
-    """The options of RMSprop. The defaults are those of Zhang et al., *Asynchronous Bidirectional Decoding for NMT*
-    (AAAI 2018)."""
+    """The defaults are those of Zhang et al., *Asynchronous Bidirectional Decoding for NMT* (AAAI 2018)."""
 
     rmsprop_rho: float = field(
         default=0.95, metadata={"help": "ρ, decay rate of the means of gradients and squared gradients"}
@@ -161,7 +160,6 @@ class RMSprop(TorchOptimizer):
 
     @property
     def optimizer_config(self) -> dict:
-        """The optimizer's arguments. fairseq reads the learning rate from it when it resumes training."""
         return {
             "lr": self.first_lr,
             "rho": self.cfg.rmsprop_rho,

@@ -13,8 +13,7 @@ The recipes write `text.yaml` beside the binary data:
     bpe: subword_nmt          # or sentencepiece
     codes: codes              # the codes of subword-nmt, or the model of sentencepiece
 
-Every key but the languages may be missing. Files are beside `text.yaml`. :func:`read_preparation` reads the file, and
-:func:`write_preparation` writes it.
+Every key but the languages may be missing. Files are beside `text.yaml`.
 """
 
 from argparse import Namespace
@@ -69,11 +68,7 @@ def make_subwords(bpe: str | None, codes: str | None):
 
 
 def read_preparation(data: Path) -> Preparation | None:
-    """Read `text.yaml` in a folder of binary data. Return None if there is no such file.
-
-    Raises:
-        UserError: the file is invalid, or a file that it names does not exist.
-    """
+    """Read `text.yaml` in a folder of binary data, or return None. Raises UserError if it is invalid."""
     path = data / FILE
     if not path.exists():
         return None
@@ -82,13 +77,11 @@ def read_preparation(data: Path) -> Preparation | None:
 
 
 def write_preparation(data: Path, settings: dict[str, str]) -> None:
-    """Write `text.yaml` into a folder of binary data, which has the files that it names already.
+    """Write `text.yaml` into a folder of binary data, which has the files that it names already. Raises UserError if a
+    setting is invalid.
 
     Args:
         settings: the values of the keys, as YAML has them: `{"source": "no", "tokenize": "true"}`.
-
-    Raises:
-        UserError: a setting is invalid, or a file that it names does not exist.
     """
     path = data / FILE
     preparation = as_settings(str(path), Preparation, {key: Unquoted(value) for key, value in settings.items()})
@@ -98,11 +91,8 @@ def write_preparation(data: Path, settings: dict[str, str]) -> None:
 
 
 def check(path: Path, preparation: Preparation) -> dict[str, str]:
-    """Return the whole paths of the files that `text.yaml` names, by key.
-
-    Raises:
-        UserError: a value is not one of its choices, or a file does not exist.
-    """
+    """Return the whole paths of the files that `text.yaml` names, by key. Raises UserError if a value is not one of its
+    choices, or a file does not exist."""
     if preparation.case not in CASES:
         raise UserError(f"{path}: case {preparation.case}: choose {', '.join(CASES)}")
     if preparation.bpe not in (None, *OPTIONS):

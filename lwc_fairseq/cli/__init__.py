@@ -66,12 +66,9 @@ class PrintCompletion(argparse.Action):
         top.exit()
 
 
-class Terminated(KeyboardInterrupt):
-    """SIGTERM, which schedulers send, ends a command as Ctrl-C does."""
-
-
 def terminate(number, frame) -> None:
-    raise Terminated
+    """End a command at SIGTERM, which schedulers send, as at Ctrl-C."""
+    raise KeyboardInterrupt(number)
 
 
 def main() -> None:
@@ -97,4 +94,5 @@ def main() -> None:
     except KeyboardInterrupt as stop:
         how_to_go_on = "; the same command goes on from here" if sys.argv[1:2] == ["table"] else ""
         print(f"lwc-fairseq: stopped{how_to_go_on}", file=sys.stderr)
-        sys.exit(128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT))
+        (number,) = stop.args or (signal.SIGINT,)
+        sys.exit(128 + number)

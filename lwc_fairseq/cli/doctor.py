@@ -66,8 +66,8 @@ def examine() -> Iterator[Finding]:
     except ModuleNotFoundError:
         return
     yield from of_cuda()
-    is_there = torch.distributed.is_available()
-    backends = [name for name in ("nccl", "gloo") if is_there and torch.distributed.is_backend_available(name)]
+    has_backends = torch.distributed.is_available()
+    backends = [name for name in ("nccl", "gloo") if has_backends and torch.distributed.is_backend_available(name)]
     yield Finding("processes", ", ".join(backends) or "PyTorch was built without communication between processes")
 
 

@@ -31,10 +31,8 @@ NAMES_IN_LAYER = {
 }
 """What has a weight and a bias in each layer."""
 
-COMPUTED = {
-    f"{side}.{name}" for side in ("encoder", "decoder") for name in ("version", "embed_positions._float_tensor")
-}
-"""Buffers of fairseq without weights."""
+COMPUTED = (".version", ".embed_positions._float_tensor")
+"""The ends of the names of fairseq's buffers, which are no weights."""
 
 
 def add_import(commands) -> None:
@@ -78,7 +76,6 @@ def convert(state: Mapping, data: str | None) -> tuple[dict, list[str]]:
     """Return the checkpoint of `lwc_transformer` for one of `joint_attention`, and the options of that model.
 
     Args:
-        state: what the checkpoint of `joint_attention` holds.
         data: the folder with its dictionaries, or None for the one that the checkpoint names.
 
     Raises:
@@ -100,9 +97,10 @@ def convert(state: Mapping, data: str | None) -> tuple[dict, list[str]]:
     trained_in = args.get("data", "")
     folder = data or (trained_in if isinstance(trained_in, str) else trained_in[0])
     flags = ["--arch", "lwc_transformer", *model_flags(args, weights)]
-    task = ["--task", "concat_translation", "-s", args.get("source_lang"), "-t", args.get("target_lang")]
-    loss = ["--criterion", "label_smoothed_cross_entropy", "--label-smoothing", str(args.get("label_smoothing", 0.0))]
-    command = [folder, "--user-dir", "lwc_fairseq", *task, *flags, *loss, "--optimizer", "adam", "--lr", "0"]
+    command = [folder, "--user-dir", "lwc_fairseq", "--task", "concat_translation", *flags]
+    command += ["-s", args.get("source_lang"), "-t", args.get("target_lang"), "--optimizer", "adam", "--lr", "0"]
+    command += ["--criterion", "label_smoothed_cross_entropy"]
+    command += ["--label-smoothing", str(args.get("label_smoothing", 0.0))]
     cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), command))
     history = {"criterion_name": "LabelSmoothedCrossEntropyCriterion", "optimizer_name": "FairseqAdam"}
     updates = state["optimizer_history"][-1]["num_updates"]
@@ -120,11 +118,7 @@ def convert(state: Mapping, data: str | None) -> tuple[dict, list[str]]:
 
 
 def state_of_task(task, types: int) -> dict:
-    """Return what a checkpoint of the task holds: the words of its dictionaries.
-
-    Raises:
-        UserError: a dictionary has another number of types.
-    """
+    """Return what a checkpoint of the task holds: the words of its dictionaries. They must have `types` types."""
     for dictionary in (task.source_dictionary, task.target_dictionary):
         if len(dictionary) != types:
             size = f"{dictionary.file} has {len(dictionary):,}"
@@ -166,7 +160,7 @@ def convert_weights(old: Mapping) -> dict:
     """
     import torch
 
-    old = {name: value.float() for name, value in old.items() if name not in COMPUTED}
+    old = {name: value.float() for name, value in old.items() if not name.endswith(COMPUTED)}
     table = old.get("encoder.embed_tokens.weight")
     if table is None:
         raise UserError("it has no encoder.embed_tokens.weight, and so is not a checkpoint of joint_attention")

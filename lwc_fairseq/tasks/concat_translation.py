@@ -116,14 +116,7 @@ class ConcatTranslationTask(TranslationTask):
         self.datasets[split] = self._concat(self.datasets[split])
 
     def check_checkpoint(self, trained) -> None:
-        """Refuse to go on with a model that was trained with targets in the other order.
-
-        Args:
-            trained: the task's configuration in the checkpoint.
-
-        Raises:
-            UserError: --reverse-target differs from the checkpoint's.
-        """
+        """Raises UserError if --reverse-target differs from `trained`, the task's configuration in a checkpoint."""
         self._check_order([is_reversed(trained)])
 
     def _check_order(self, trained_reversed: list[bool]) -> None:
@@ -139,8 +132,8 @@ class ConcatTranslationTask(TranslationTask):
         translated."""
         if self.longest_source is not None:
             src_tokens = [truncate_source(tokens, self.longest_source) for tokens in src_tokens]
-        src_lengths = [len(tokens) for tokens in src_tokens]
-        return self._concat(super().build_dataset_for_inference(src_tokens, src_lengths, constraints))
+        pairs = super().build_dataset_for_inference(src_tokens, [len(tokens) for tokens in src_tokens], constraints)
+        return self._concat(pairs)
 
     def _concat(self, pairs: LanguagePairDataset) -> ConcatPairDataset:
         padding_idx, reverse_target = self.source_dictionary.pad(), self.cfg.reverse_target
@@ -224,12 +217,8 @@ def has_no_words(src_tokens: Tensor, dictionary: Dictionary) -> Tensor:
 
 
 def translate_empty_sources(hypotheses: list[list[dict]], src_tokens: Tensor, dictionary: Dictionary) -> None:
-    """Replace the hypotheses of each sentence with an empty source by one empty hypothesis of probability 1.
-
-    Args:
-        hypotheses: the hypotheses of each sentence, in fairseq's format; the function changes the list in place.
-        src_tokens: (B, n).
-    """
+    """Replace, in a list of each sentence's hypotheses, those of empty sources (B, n) by one empty hypothesis of
+    probability 1."""
     for i in has_no_words(src_tokens, dictionary).nonzero().flatten().tolist():
         best = hypotheses[i][0]
         empty = {
