@@ -54,11 +54,11 @@ def doctor_command(args: argparse.Namespace) -> int:
 def examine() -> Iterator[Finding]:
     yield Finding("Python", f"{platform.python_version()}, {sys.executable}")
     yield Finding("lwc_fairseq", f"{lwc_fairseq.__version__}, --user-dir {Path(lwc_fairseq.__file__).parent}")
-    installed = []
+    is_complete = True
     for finding in of_packages():
-        installed.append(finding)
+        is_complete &= finding.value != MISSING
         yield finding
-    if not any(finding.value == MISSING for finding in installed):
+    if is_complete:
         yield of_import()
         yield of_commands()
     try:
@@ -88,29 +88,29 @@ def of_packages() -> Iterator[Finding]:
 def of_requirement(wanted) -> Finding:
     """Look at a requirement of the class `packaging.requirements.Requirement`."""
     try:
-        found = version(wanted.name)
+        installed = version(wanted.name)
     except PackageNotFoundError:
         return Finding(wanted.name, MISSING, f"{PIP} {shlex.quote(str(wanted))}")
-    if wanted.specifier.contains(found, prereleases=True):
-        return Finding(wanted.name, found)
-    return Finding(wanted.name, f"{found}, but it must be {wanted.specifier}", f"{PIP} {shlex.quote(str(wanted))}")
+    if wanted.specifier.contains(installed, prereleases=True):
+        return Finding(wanted.name, installed)
+    return Finding(wanted.name, f"{installed}, but it must be {wanted.specifier}", f"{PIP} {shlex.quote(str(wanted))}")
 
 
 def of_fairseq() -> Finding:
     try:
-        found = version("fairseq")
+        installed = version("fairseq")
     except PackageNotFoundError:
         return Finding("fairseq", MISSING, f"{PIP} --no-deps fairseq=={FAIRSEQ}")
     install = f"{PIP} --no-deps --force-reinstall fairseq=={FAIRSEQ}"
-    if found != FAIRSEQ:
-        return Finding("fairseq", f"{found}, but it must be {FAIRSEQ}", install)
+    if installed != FAIRSEQ:
+        return Finding("fairseq", f"{installed}, but it must be {FAIRSEQ}", install)
     try:
         import fairseq.data.data_utils_fast
         import fairseq.libbleu  # noqa: F401
     except ImportError as error:
         if str(error.name).startswith("fairseq"):  # any other module is a requirement and has its own line
-            return Finding("fairseq", f"{found}, whose compiled part is missing ({error})", install)
-    return Finding("fairseq", found)
+            return Finding("fairseq", f"{installed}, whose compiled part is missing ({error})", install)
+    return Finding("fairseq", installed)
 
 
 def of_import() -> Finding:

@@ -154,7 +154,8 @@ class ConcatTranslationTask(TranslationTask):
         build = super().build_generator
         if seq_gen_cls is not None:
             return build(models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
-        alignment, replaces_unk = getattr(args, "print_alignment", None), getattr(args, "replace_unk", None) is not None
+        alignment = getattr(args, "print_alignment", None)
+        replaces_unk = getattr(args, "replace_unk", None) is not None
         others = [getattr(args, name, None) for name in ("score_reference", "lm_path")]
         if self.cfg.agreement_path and any([*others, alignment, replaces_unk, self.cfg.reverse_target]):
             raise UserError(
@@ -165,7 +166,7 @@ class ConcatTranslationTask(TranslationTask):
         penalty = choose_penalty(alpha, self.cfg.gnmt_length_penalty, unnormalized)
         kind = SequenceGenerator if self.cfg.stock_search else QuickSequenceGenerator
         extra = dict(extra_gen_cls_kwargs or {})
-        if alignment or replaces_unk:  # by the word of the source that an unknown word is aligned to
+        if alignment or replaces_unk:  # --replace-unk copies the word that an unknown word is aligned to
             kind, extra["print_alignment"] = SequenceGeneratorWithAlignment, alignment or "hard"
         generator = build(models, args, kind, extra, prefix_allowed_tokens_fn)
         if isinstance(generator, SequenceScorer):

@@ -95,3 +95,12 @@ def test_completion_without_shtab(monkeypatch):
     monkeypatch.setitem(sys.modules, "shtab", None)
     with pytest.raises(UserError, match="--print-completion needs shtab: pip install shtab"):
         cli.parser().parse_args(["--print-completion", "bash"])
+
+
+def test_what_a_plugin_lacks_is_shown_with_its_line(tmp_path):
+    """It is no requirement of this package, so there is no advice to install those."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "__init__.py").write_text("import no_such_package\n")
+    done = run("lwc-fairseq", "align", "m.pt", "--data", "d", "--user-dir", tmp_path / "mine", check=False)
+    assert "mine/__init__.py" in done.stderr and "install what the package needs" not in done.stderr
+    assert done.stderr.endswith("ModuleNotFoundError: No module named 'no_such_package'\n")
