@@ -2,32 +2,52 @@
 and its relatives, and asynchronous bidirectional decoding.
 
 ``fairseq-train --user-dir lwc_fairseq`` imports this package, which registers its models, task, criterions and
-optimizers.
+optimizers. The package itself imports neither fairseq nor PyTorch, which take seconds: it registers them as soon as
+fairseq is imported.
 """
 
-import lwc_fairseq_compat
+import importlib
+from typing import TYPE_CHECKING
 
-from .installation import how_to_install
+import lwc_fairseq_compat
+from lwc_fairseq_compat.hooks import after_fairseq
+
+if TYPE_CHECKING:
+    from .hub import load as load
 
 __version__ = "0.1.0"
 
+FAIRSEQ = "0.12.2"
+"""The version of fairseq that this package is for."""
+
 lwc_fairseq_compat.activate()
 
-try:
+
+@after_fairseq
+def register() -> None:
+    """Register everything with fairseq."""
+    from . import optim  # noqa: F401
     from .criterions import bidirectional_cross_entropy, chunked_cross_entropy  # noqa: F401
-    from .hub import load
     from .models import abd, deepatt, lwc_ablations, lwc_transformer, nsc, rnnsearch, transformer  # noqa: F401
-    from .optim import fused_adam, rmsprop  # noqa: F401
     from .tasks import concat_translation  # noqa: F401
 
     lwc_fairseq_compat.loading.HINTS["joint_attention"] = "convert it by lwc-fairseq import OLD NEW"
-except ModuleNotFoundError as error:
-    if str(error.name).partition(".")[0] == __name__:
-        raise
-    # `lwc-fairseq doctor` must work even if PyTorch, fairseq or another requirement is missing. Nothing else works
-    # then: importing a model raises the same error again, and `--user-dir lwc_fairseq` raises this one.
-    missing_requirement = ModuleNotFoundError(how_to_install(error), name=error.name)
 
-    def load(*args, **kwargs):
-        """Raises ModuleNotFoundError with a message that says what to install."""
-        raise missing_requirement
+
+def __getattr__(name: str):
+    """Import what is used: the function `load` and the modules of this package."""
+    module = f"{__name__}.{'hub' if name == 'load' else name}"
+    try:
+        imported = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name == module:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name) from None
+        raise ModuleNotFoundError(how_to_install(error), name=error.name) from error
+    return imported.load if name == "load" else imported
+
+
+def how_to_install(error: ModuleNotFoundError) -> str:
+    """Return one line that names what is missing and the command that installs it."""
+    if error.name == "fairseq":
+        return f"lwc_fairseq needs fairseq {FAIRSEQ}; install it with: pip install --no-deps fairseq=={FAIRSEQ}"
+    return f"{error}; install what the package needs with: pip install ."

@@ -1,4 +1,4 @@
-"""Reading and writing files."""
+"""Reading and writing files. A path that cannot be used raises UserError, which names it."""
 
 from pathlib import Path
 
@@ -8,11 +8,7 @@ from lwc_fairseq_compat.text import read_utf8
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file atomically, so that other processes never see an incomplete file.
-
-    Raises:
-        UserError: the file cannot be written.
-    """
+    """Write a file atomically, so that other processes never see an incomplete file."""
     try:
         with whole_file(path) as making:
             Path(making).write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
@@ -21,11 +17,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Read the lines of a text file. As in fairseq, only the newline character ends a line.
-
-    Raises:
-        UserError: the file cannot be read, is not UTF-8, or is empty.
-    """
+    """Read the lines of a UTF-8 text that is not empty. As in fairseq, only the newline character ends a line."""
     text = read_utf8(path)
     if not text:
         raise UserError(f"{path}: the file is empty")
@@ -33,22 +25,14 @@ def read_lines(path: Path) -> list[str]:
 
 
 def make_place(out: Path, option: str = "--out") -> None:
-    """Create the folder of the file that an option names.
-
-    Raises:
-        UserError: the folder cannot be created, or the path is a folder itself.
-    """
+    """Create the folder of the file that an option names. The path must not be a folder itself."""
     make_folder(out.parent, option)
     if out.is_dir():
         raise UserError(f"{option} {out}: a folder; give the name of a file")
 
 
 def make_folder(out: Path, option: str = "--out") -> None:
-    """Create the folder that an option names.
-
-    Raises:
-        UserError: the folder cannot be created.
-    """
+    """Create the folder that an option names."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,22 +1,27 @@
-"""Loading trained models in Python: `load(checkpoint).translate(["…"])`."""
+"""Trained models in Python: `load(checkpoint).translate(["…"])`."""
 
 import os
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TypedDict, Unpack, get_type_hints
+from typing import Literal, TypedDict, Unpack, get_type_hints
 
+import torch
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 from fairseq.data.encoders import TOKENIZER_REGISTRY
-from fairseq.hub_utils import from_pretrained
+from fairseq.hub_utils import GeneratorHubInterface, from_pretrained
+from fairseq.models import BaseFairseqModel
+from fairseq.tasks import FairseqTask
 from omegaconf import DictConfig
 from omegaconf.errors import ValidationError
+from torch import Tensor
 
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.dictionaries import IS_SKIPPED, skipped_check
-from lwc_fairseq_compat.search_options import check_type
+from lwc_fairseq_compat.long_sentences import truncate_source
+from lwc_fairseq_compat.search_options import check_names_and_types, check_search, check_type
 
-from .preparation import Preparation, Words, make_subwords, read_preparation
-from .translator import Translator
+from .preparation import Words, make_subwords, read_preparation
 
 Source = str | os.PathLike
 
@@ -24,20 +29,159 @@ Source = str | os.PathLike
 class Settings(TypedDict, total=False):
     """Options of the task and of batches that override those in the checkpoint."""
 
-    source_lang: str
-    """The language of the sources, as in the names of the data's files."""
-    target_lang: str
-    """The language of the translations."""
-    gnmt_length_penalty: bool
-    """Divide a hypothesis' score by ((5 + length) / 6)^lenpen instead of length^lenpen."""
-    agreement_path: str
-    """Checkpoints of right-to-left models, separated by colons: rank by the sum of both directions' scores."""
-    stock_search: bool
-    """Use fairseq's own beam search, which finds the same hypotheses but is slower."""
-    batch_size: int | None
-    """The most sentences of a batch; None for no limit."""
-    max_tokens: int | None
-    """The most tokens of a batch; None for no limit."""
+    source_lang: str  # the language of the sources, as in the names of the data's files
+    target_lang: str  # the language of the translations
+    gnmt_length_penalty: bool  # divide a hypothesis' score by ((5 + length) / 6)^lenpen instead of length^lenpen
+    agreement_path: str  # right-to-left models, separated by colons: rank by the sum of both directions' scores
+    stock_search: bool  # use fairseq's own beam search, which finds the same hypotheses but is slower
+    batch_size: int | None  # the most sentences of a batch; None for no limit
+    max_tokens: int | None  # the most tokens of a batch; None for no limit
+
+
+class SearchOptions(TypedDict, total=False):
+    """The options of a search besides `beam`. The defaults are those of fairseq-generate, except `print_alignment`."""
+
+    max_len_a: float  # a translation of n tokens has at most max_len_a · n + max_len_b words
+    max_len_b: int  # by default 200
+    min_len: int  # the least number of words of a translation; by default 1
+    lenpen: float  # the power of the length penalty: more than 1, the default, favours long translations
+    unnormalized: bool  # compare translations without a length penalty
+    unkpen: float  # the penalty of unknown words; below 0 it favours them
+    temperature: float  # above 1, the probabilities are more even; below 1, more peaked
+    no_repeat_ngram_size: int  # no sequence of so many words may occur twice in a translation
+    match_source_len: bool  # translations have as many words as their sources
+    sampling: bool  # draw `beam` translations at random, instead of searching for the best ones
+    sampling_topk: int  # draw from so many most probable words
+    sampling_topp: float  # draw from the most probable words that together have this probability
+    diverse_beam_groups: int  # search in so many groups of the beam, which differ from each other
+    diverse_beam_strength: float  # how much the groups differ; by default 0.5
+    diversity_rate: float  # the penalty of words that continue the same hypothesis
+
+
+class GenerateOptions(SearchOptions, total=False):
+    """The options of `Translator.generate`."""
+
+    print_alignment: Literal["hard", "soft"]  # fill "attention" and "alignment": pairs of positions, or all weights
+
+
+class Translator(GeneratorHubInterface):
+    """fairseq's interface, which checks what it is given. It truncates a source that is too long for the models, and
+    keeps its end symbol."""
+
+    def __init__(self, cfg: DictConfig, task: FairseqTask, models: list[BaseFairseqModel]):
+        super().__init__(cfg, task, models)
+        self.lock = threading.RLock()
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in self.__dict__.items() if name != "lock"}  # which cannot be copied
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        super().__setstate__(state)
+        self.lock = threading.RLock()
+
+    def translate(
+        self, sentences: str | Iterable[str], beam: int = 5, verbose: bool = False, **options: Unpack[SearchOptions]
+    ) -> str | list[str]:
+        """Return the translation of a sentence, or a list of those of several.
+
+        Args:
+            beam: the number of hypotheses that the search follows.
+            verbose: log the hypotheses.
+
+        Raises:
+            UserError: an argument is invalid, or there is no such option.
+        """
+        self._check_options("translate", SearchOptions, beam, options)
+        if isinstance(sentences, str):
+            return self.translate([sentences], beam, verbose, **options)[0]
+        if not isinstance(sentences, Iterable) or isinstance(sentences, bytes):
+            raise UserError(f"translate: sentences: a {type(sentences).__name__}: give a string, or a list of strings")
+        lines = list(sentences)
+        for i, line in enumerate(lines):
+            if not isinstance(line, str):
+                raise UserError(f"translate: sentences: number {i} (from 0) is a {type(line).__name__}: give strings")
+        encoded = [self.encode(line) for line in lines]
+        return [self.decode(best["tokens"]) for best, *_ in self.generate(encoded, beam, verbose, **options)]
+
+    def sample(
+        self, sentences: str | Iterable[str], beam: int = 1, verbose: bool = False, **options: Unpack[SearchOptions]
+    ) -> str | list[str]:
+        """Translate sentences, with another default of `beam` than :meth:`translate`."""
+        return self.translate(sentences, beam, verbose, **options)
+
+    def score(self, *sentences, **options) -> None:
+        """Raises UserError: fairseq's method is for language models."""
+        raise UserError("score: is for language models: use fairseq-generate --score-reference on binary data")
+
+    def generate(
+        self,
+        tokenized_sentences: Tensor | Sequence[Tensor],
+        beam: int = 5,
+        verbose: bool = False,
+        skip_invalid_size_inputs: bool = False,
+        inference_step_args: dict[str, object] | None = None,
+        prefix_allowed_tokens_fn: Callable[[int, Tensor], list[int]] | None = None,
+        **options: Unpack[GenerateOptions],
+    ) -> list[list[dict[str, Tensor]]]:
+        """Return the hypotheses of sentences, best first, with their scores. Only one thread at a time does so.
+
+        Args:
+            tokenized_sentences: the tokens of each sentence, as `encode` returns them, or those of one.
+            beam: the number of hypotheses that the search follows, and returns.
+            verbose: log the hypotheses.
+            skip_invalid_size_inputs: leave out sentences that are too long, instead of raising an error.
+            inference_step_args: none but "prefix_tokens", the beginnings of the translations.
+            prefix_allowed_tokens_fn: see fairseq's `build_generator`.
+
+        Raises:
+            UserError: an argument is invalid, or there is no such option.
+        """
+        self._check_options("generate", GenerateOptions, beam, options)
+        if unknown := set(inference_step_args or {}) - {"prefix_tokens"}:
+            raise UserError(
+                f"generate: inference_step_args: {', '.join(sorted(unknown))}: give prefix_tokens or nothing "
+                "(fairseq-interactive reads constraints)"
+            )
+        if not (prefix_allowed_tokens_fn is None or callable(prefix_allowed_tokens_fn)):
+            raise UserError(f"generate: prefix_allowed_tokens_fn {prefix_allowed_tokens_fn!r}: give a function")
+        others = beam, verbose, skip_invalid_size_inputs, inference_step_args, prefix_allowed_tokens_fn
+        if isinstance(tokenized_sentences, Tensor) and tokenized_sentences.dim() == 1:
+            return self.generate([tokenized_sentences], *others, **options)[0]
+        sources = check_tokens(tokenized_sentences, len(self.src_dict))
+        if not sources:
+            return []
+        with self.lock:
+            return super().generate(sources, *others, **options)
+
+    def binarize(self, sentence: str) -> Tensor:
+        longest, _ = self.max_positions
+        return truncate_source(super().binarize(sentence), longest)
+
+    def _check_options(self, method: str, known: type, beam: int, options: dict[str, object]) -> None:
+        """Raises UserError if a method has no option of a name besides `beam`, or a value is impossible."""
+        given = {"beam": beam, **options}
+        check_names_and_types(given, method, known=["beam", *get_type_hints(known)])
+        check_search(given, method, len(self.tgt_dict))
+
+
+def check_tokens(sources: Iterable[Tensor], types: int) -> list[Tensor]:
+    """Return tokenized sentences as a list.
+
+    Raises:
+        UserError: they are no tensors (n,) of whole numbers below `types`, the size of the source vocabulary.
+    """
+    if not isinstance(sources, Iterable) or (isinstance(sources, Tensor) and sources.dim() == 0):
+        raise UserError(f"generate: tokenized_sentences: a {type(sources).__name__}: give tensors, as encode returns")
+    tokens = list(sources)
+    for number, row in enumerate(tokens):
+        where = f"generate: tokenized_sentences: number {number} (from 0)"
+        if not isinstance(row, Tensor):
+            raise UserError(f"{where} is a {type(row).__name__}: give tensors, as encode returns them")
+        if row.dim() != 1 or not len(row) or row.dtype not in (torch.int64, torch.int32):
+            raise UserError(f"{where} has shape {tuple(row.shape)} and {row.dtype}: give whole numbers, (n,), n > 0")
+        if row.min() < 0 or row.max() >= types:
+            raise UserError(f"{where}: the numbers of types must be from 0 to {types - 1}")
+    return tokens
 
 
 def load(
@@ -79,23 +223,13 @@ def load(
         UserError: a file does not exist, an argument is invalid or unknown, or `text.yaml` is of the opposite
             direction.
     """
-    paths = checkpoint_paths(checkpoint)
     files = {"data": data, "bpe_codes": bpe_codes, "sentencepiece_model": sentencepiece_model}
-    others = {"tokenizer": tokenizer, "detokenize": detokenize, "attention": attention, **settings}
+    others = {"tokenizer": tokenizer, "detokenize": detokenize, "attention": attention}
     others["skip_dictionary_check"] = skip_dictionary_check
-    kinds = {**get_type_hints(load), **get_type_hints(Settings)}
-    for name, value in {**files, **others}.items():
-        if name in kinds:
-            check_type(name, value, kinds[name], "load")
-    check_files([*(("checkpoint", path) for path in paths), *files.items()])
+    paths = check_arguments(checkpoint, files, {**others, **settings})
     folder = Path(data) if data else data_of_training(paths[0])
-    overrides = dict(settings)
-    if tokenizer:
-        if tokenizer not in TOKENIZER_REGISTRY:
-            raise UserError(f"load: tokenizer {tokenizer}: choose {', '.join(TOKENIZER_REGISTRY)}")
-        overrides["tokenizer"] = tokenizer
-    if attention:
-        overrides["print_alignment"] = "hard"
+    overrides = settings | ({"tokenizer": tokenizer} if tokenizer else {})
+    overrides |= {"print_alignment": "hard"} if attention else {}
     names = os.pathsep.join(str(path.resolve()) for path in paths)
     try:
         with skipped_check(skip_dictionary_check or IS_SKIPPED.get()):
@@ -106,7 +240,13 @@ def load(
     model = Translator(loaded["args"], loaded["task"], loaded["models"])
     preparation = None if bpe_codes or sentencepiece_model or tokenizer else read_preparation(folder)
     if preparation:
-        check_direction(preparation, loaded["args"].task, folder)
+        source_lang, target_lang = loaded["args"].task.source_lang, loaded["args"].task.target_lang
+        if (preparation.target, preparation.source) == (source_lang, target_lang):
+            raise UserError(
+                f"{folder}: text.yaml is for {preparation.source} to {preparation.target}, but the model translates "
+                f"{source_lang} to {target_lang}: name the codes of its sub-words (bpe_codes or --bpe-codes), "
+                "and give text that is tokenized as the data"
+            )
         model.tokenizer = Words(preparation, detokenize)
         model.bpe = make_subwords(preparation.bpe, preparation.codes)
     elif bpe_codes:
@@ -121,37 +261,30 @@ def load(
     return model
 
 
-def checkpoint_paths(checkpoint: Source | Sequence[Source]) -> list[Path]:
-    """Return the paths of one checkpoint or of several.
+def check_arguments(checkpoint: Source | Sequence[Source], files: dict, others: dict) -> list[Path]:
+    """Return the paths of the checkpoints.
 
     Raises:
-        UserError: there is none, or it is no path.
+        UserError: an argument of :func:`load` has another type, or names no file or tokenizer.
     """
     paths = [checkpoint] if isinstance(checkpoint, Source) else checkpoint
     if not isinstance(paths, Sequence) or not all(isinstance(path, Source) for path in paths):
         raise UserError(f"load: checkpoint {checkpoint!r}: give the path of a file, or a list of paths")
     if not paths:
         raise UserError("load: checkpoint: the list is empty: give at least one file")
-    return [Path(path) for path in paths]
-
-
-def check_files(named: list[tuple[str, Source | None]]) -> None:
-    """Raises UserError if a file or folder does not exist, or is the other of both."""
-    for name, path in named:
+    kinds = {**get_type_hints(load), **get_type_hints(Settings)}
+    for name, value in {**files, **others}.items():
+        if name in kinds:
+            check_type(name, value, kinds[name], "load")
+    for name, path in [*(("checkpoint", path) for path in paths), *files.items()]:
         if path and not Path(path).exists():
             raise UserError(f"{name} {path}: no such file or folder")
         if path and name != "checkpoint" and Path(path).is_dir() != (name == "data"):
             raise UserError(f"{name} {path}: give a {'folder' if name == 'data' else 'file'}")
-
-
-def check_direction(preparation: Preparation, task: DictConfig, folder: Path) -> None:
-    """Raises UserError if `text.yaml` prepares the language that the model translates into."""
-    if (preparation.target, preparation.source) == (task.source_lang, task.target_lang):
-        raise UserError(
-            f"{folder}: text.yaml is for {preparation.source} to {preparation.target}, but the model translates "
-            f"{task.source_lang} to {task.target_lang}: name the codes of its sub-words (bpe_codes or --bpe-codes), "
-            "and give text that is tokenized as the data"
-        )
+    tokenizer = others["tokenizer"]
+    if tokenizer and tokenizer not in TOKENIZER_REGISTRY:
+        raise UserError(f"load: tokenizer {tokenizer}: choose {', '.join(TOKENIZER_REGISTRY)}")
+    return [Path(path) for path in paths]
 
 
 def check_settings(settings: dict[str, object], cfg: DictConfig) -> None:
@@ -168,11 +301,7 @@ def check_settings(settings: dict[str, object], cfg: DictConfig) -> None:
 
 
 def data_of_training(checkpoint: Path) -> Path:
-    """Return the folder of binary data that a model was trained on.
-
-    Raises:
-        UserError: there is no such folder.
-    """
+    """Return the folder of binary data that a model was trained on. Raises UserError if it does not exist."""
     data = load_checkpoint_to_cpu(str(checkpoint))["cfg"]["task"]["data"].split(os.pathsep)[0]
     if not Path(data).is_dir():
         raise UserError(

@@ -13,8 +13,7 @@ The recipes write `text.yaml` beside the binary data:
     bpe: subword_nmt          # or sentencepiece
     codes: codes              # the codes of subword-nmt, or the model of sentencepiece
 
-Every key but the languages may be missing. Files are beside `text.yaml`. :func:`read_preparation` reads the file, and
-:func:`write_preparation` writes it.
+Every key but the languages may be missing. Files are beside `text.yaml`.
 """
 
 from argparse import Namespace
@@ -69,50 +68,40 @@ def make_subwords(bpe: str | None, codes: str | None):
 
 
 def read_preparation(data: Path) -> Preparation | None:
-    """Read `text.yaml` in a folder of binary data. Return None if there is no such file.
-
-    Raises:
-        UserError: the file is invalid, or a file that it names does not exist.
-    """
+    """Read `text.yaml` in a folder of binary data, or return None. Raises UserError if it is invalid."""
     path = data / FILE
     if not path.exists():
         return None
-    found = as_settings(str(path), Preparation, read_yaml(path))
-    files = files_of(found, data)
-    check(path, found, files)
-    return replace(found, **files)
+    preparation = as_settings(str(path), Preparation, read_yaml(path))
+    return replace(preparation, **check(path, preparation))
 
 
 def write_preparation(data: Path, settings: dict[str, str]) -> None:
-    """Write `text.yaml` into a folder of binary data, which has the files that it names already.
+    """Write `text.yaml` into a folder of binary data, which has the files that it names already. Raises UserError if a
+    setting is invalid.
 
     Args:
         settings: the values of the keys, as YAML has them: `{"source": "no", "tokenize": "true"}`.
-
-    Raises:
-        UserError: a setting is invalid, or a file that it names does not exist.
     """
     path = data / FILE
-    made = as_settings(str(path), Preparation, {key: Unquoted(value) for key, value in settings.items()})
-    check(path, made, files_of(made, data))
-    content = {key: value for key, value in asdict(made).items() if key in settings}
+    preparation = as_settings(str(path), Preparation, {key: Unquoted(value) for key, value in settings.items()})
+    check(path, preparation)
+    content = {key: value for key, value in asdict(preparation).items() if key in settings}
     write_whole(path, yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
 
 
-def files_of(preparation: Preparation, data: Path) -> dict[str, str]:
-    """Return the whole paths of the files that `text.yaml` names, by key."""
-    return {key: str(data / name) for key in ("case_model", "codes") if (name := getattr(preparation, key))}
-
-
-def check(path: Path, preparation: Preparation, files: dict[str, str]) -> None:
-    """Raises UserError if a value of `text.yaml` is not one of its choices, or a file does not exist."""
+def check(path: Path, preparation: Preparation) -> dict[str, str]:
+    """Return the whole paths of the files that `text.yaml` names, by key. Raises UserError if a value is not one of its
+    choices, or a file does not exist."""
     if preparation.case not in CASES:
         raise UserError(f"{path}: case {preparation.case}: choose {', '.join(CASES)}")
     if preparation.bpe not in (None, *OPTIONS):
         raise UserError(f"{path}: bpe {preparation.bpe}: choose {', '.join(OPTIONS)}")
-    for key, needed in (("case_model", preparation.case == "truecase"), ("codes", preparation.bpe is not None)):
-        if needed and not (key in files and Path(files[key]).is_file()):
+    files = {key: str(path.parent / name) for key in ("case_model", "codes") if (name := getattr(preparation, key))}
+    for key, is_needed in (("case_model", preparation.case == "truecase"), ("codes", preparation.bpe is not None)):
+        if is_needed and not (key in files and Path(files[key]).is_file()):
             raise UserError(f"{path}: {key}: {files.get(key, 'missing')}: no such file")
+    return files
 
 
 class Words:

@@ -89,7 +89,8 @@ def convert(where: str, kind: Any, value: Any) -> Any:
         UserError: it has another type.
     """
     kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)
-    is_nothing = isinstance(value, Unquoted) and value in NOTHING
+    is_quoted = isinstance(value, str) and not isinstance(value, Unquoted)
+    is_nothing = value in NOTHING and not is_quoted
     if is_nothing and NoneType in kinds:
         return None
     kind = next(kind for kind in kinds if kind is not NoneType)
@@ -97,14 +98,11 @@ def convert(where: str, kind: Any, value: Any) -> Any:
         return as_settings(where, kind, value)
     if isinstance(value, dict) and get_origin(kind) is dict:
         return {key: convert(f"{where}: {key}", get_args(kind)[1], part) for key, part in value.items()}
-    quoted = isinstance(value, str) and not isinstance(value, Unquoted)
-    if kind is str and isinstance(value, str) and not is_nothing:
-        return str(value)
-    if kind in READERS and isinstance(value, Unquoted):
+    if isinstance(value, str) and not is_nothing and (kind is str or not is_quoted) and kind in READERS:
         with contextlib.suppress(ValueError):
             return READERS[kind](value)
-    wanted = WANTED.get(kind, "keys and values") + (", without quotation marks" if quoted else "")
-    given = (f'"{value}"' if quoted else value or "nothing") if isinstance(value, str) else "not one value"
+    wanted = WANTED.get(kind, "keys and values") + (", without quotation marks" if is_quoted else "")
+    given = (f'"{value}"' if is_quoted else value or "nothing") if isinstance(value, str) else "not one value"
     raise UserError(f"{where}: {given}: give {wanted}")
 
 
@@ -120,5 +118,5 @@ def finite(text: str) -> float:
     return number
 
 
-READERS = {bool: truth, int: int, float: finite}
+READERS = {str: str, bool: truth, int: int, float: finite}
 WANTED = {str: "a text", bool: "true or false", int: "a whole number", float: "a number"}

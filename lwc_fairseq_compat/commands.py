@@ -27,8 +27,6 @@ def import_plugins_by_name(import_user_module, common):
     """Let ``--user-dir NAME`` load the installed package NAME if there is no such folder, accept any path to a package
     that is already imported, load several packages, ``--user-dir ONE:OTHER``, and say which requirement one lacks.
 
-    A package that can be imported without one of its requirements, but not used, has the error as its attribute
-    `missing_requirement`.
     Why: fairseq looks beside its own folder, which does not find an editable installation, takes another spelling of
     the path of an imported package for a different package of the same name, and knows only one package. Needed:
     always.
@@ -38,17 +36,17 @@ def import_plugins_by_name(import_user_module, common):
         return import_user_module(common)
     common = copy.copy(common)
     for path in user_dir.split(os.pathsep):
-        common.user_dir = folder = plugin_folder(path)
+        common.user_dir = plugin_folder(path)
         try:
             import_user_module(common)
         except FileNotFoundError as error:
             raise UserError(
                 f"--user-dir {path}: there is no such folder, and no package of this name is installed"
             ) from error
-        finally:
-            plugin = sys.modules.get(os.path.basename(os.path.abspath(folder)))
-            if missing := getattr(plugin, "missing_requirement", None):
-                raise UserError(f"--user-dir {path}: {missing}") from missing
+        except ModuleNotFoundError as error:
+            if str(error.name).partition(".")[0] == os.path.basename(os.path.abspath(common.user_dir)):
+                raise  # a fault of the package itself
+            raise UserError(f"--user-dir {path}: {error}; install what this package needs") from error
 
 
 def plugin_folder(user_dir):

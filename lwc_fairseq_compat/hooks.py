@@ -17,6 +17,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
 _patches_before_fairseq: list[Callable] = []
+_calls_after_fairseq: list[Callable] = []
 _patches_after_module: dict[str, list[tuple[str, str | None, Callable]]] = {}
 """For each module of fairseq: the file that defines a patch, what the patch replaces, and the patch."""
 
@@ -25,6 +26,16 @@ def before_fairseq(patch: Callable[[], None]) -> Callable[[], None]:
     """Call `patch` once, before any module of fairseq runs."""
     _patches_before_fairseq.append(patch)
     return patch
+
+
+def after_fairseq(register: Callable[[], None]) -> Callable[[], None]:
+    """Call `register` as soon as fairseq has been imported: now, if it is already. So a plugin can be imported without
+    fairseq, and is registered wherever there are fairseq's registries."""
+    if "fairseq" in sys.modules:
+        register()
+    else:
+        _calls_after_fairseq.append(register)
+    return register
 
 
 def mends(module: str, attribute: str | None = None) -> Callable[[Callable], Callable]:
@@ -94,6 +105,9 @@ class Finder:
             self._prepare()
             run(module)
             self._patch(module)
+            if name == "fairseq":
+                for register in _calls_after_fairseq:
+                    register()
 
         spec.loader.exec_module = run_and_patch
         return spec

@@ -18,7 +18,6 @@ ARROWS = {
     "tasks": {"search"},
     "search": {"models"},
     "data": set(),
-    "optim": set(),
 }
 """Which folder of lwc_fairseq imports which. A folder may import whatever its arrows lead to, at any distance."""
 

@@ -9,7 +9,7 @@ from fairseq.optim.fp16_optimizer import FP16Optimizer, MemoryEfficientFP16Optim
 from fairseq.optim.sgd import SGD
 from omegaconf import OmegaConf
 
-from lwc_fairseq.optim.fused_adam import FusedAdam, FusedAdamConfig
+from lwc_fairseq.optim import FusedAdam, FusedAdamConfig
 from lwc_fairseq_compat import UserError
 
 

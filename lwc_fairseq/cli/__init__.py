@@ -7,41 +7,39 @@ import sys
 
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.dictionaries import skipped_check
+from lwc_fairseq_compat.errors import package_that_raised
 from lwc_fairseq_compat.streams import use_utf8
 
-from .. import __version__
-from ..installation import how_to_install
+from .. import __version__, how_to_install
+from .align import add_aer, add_align
+from .attention import add_attention
+from .average import add_average
+from .compare import add_compare
 from .doctor import add_doctor
+from .import_model import add_import
+from .report import add_report
+from .table import add_table
+from .translate import add_translate
+
+COMMANDS = (
+    *(add_table, add_translate, add_average, add_import, add_align, add_aer, add_compare, add_attention, add_report),
+    add_doctor,
+)
+"""Their modules import PyTorch, fairseq and other packages, which take seconds, only where a command runs."""
 
 
-def parser(only_doctor: bool = False) -> argparse.ArgumentParser:
-    """Build the argument parser, either with all commands or only with `doctor`.
-
-    Raises:
-        ModuleNotFoundError: a requirement of the other commands is missing.
-    """
+def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="lwc-fairseq", description=__doc__)
     top.add_argument("--version", action="version", version=f"lwc_fairseq {__version__}")
+    top.add_argument(
+        "--print-completion",
+        action=PrintCompletion,
+        choices=("bash", "zsh"),
+        metavar="SHELL",
+        help="print what lets bash or zsh complete this command (needs the package shtab)",
+    )
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    if not only_doctor:
-        add_commands_with_requirements(commands)
-    add_doctor(commands)
-    return top
-
-
-def add_commands_with_requirements(commands) -> None:
-    """Add the commands whose modules import PyTorch and fairseq."""
-    from .align import add_aer, add_align
-    from .attention import add_attention
-    from .average import add_average
-    from .compare import add_compare
-    from .import_model import add_import
-    from .report import add_report
-    from .table import add_table
-    from .translate import add_translate
-
-    analyses = (add_align, add_aer, add_compare, add_attention, add_report)
-    for add in (add_table, add_translate, add_average, add_import, *analyses):
+    for add in COMMANDS:
         add(commands)
     for name in ("translate", "average", "align", "attention"):
         commands.choices[name].add_argument(
@@ -49,22 +47,28 @@ def add_commands_with_requirements(commands) -> None:
             action="store_true",
             help="do not compare the words of dictionaries with those that a model was trained with",
         )
+    return top
 
 
-class Terminated(KeyboardInterrupt):
-    """SIGTERM, which schedulers send, ends a command as Ctrl-C does."""
+class PrintCompletion(argparse.Action):
+    """Prints the functions by which a shell completes commands, options, their choices, and files."""
+
+    def __call__(self, top: argparse.ArgumentParser, args, shell: str, option=None) -> None:
+        try:
+            import shtab
+        except ModuleNotFoundError as error:
+            raise UserError("--print-completion needs shtab: pip install shtab") from error
+        (commands,) = [action.choices for action in top._actions if isinstance(action.choices, dict)]
+        for argument in [argument for command in commands.values() for argument in command._actions]:
+            if argument.nargs != 0 and not argument.choices:  # it has a value
+                argument.complete = shtab.FILE
+        print(shtab.complete(top, shell))
+        top.exit()
 
 
 def terminate(number, frame) -> None:
-    raise Terminated
-
-
-def parse() -> argparse.Namespace:
-    try:
-        # The doctor must work even if the other commands cannot be imported.
-        return parser(only_doctor=sys.argv[1:2] == ["doctor"]).parse_args()
-    except ModuleNotFoundError as error:
-        sys.exit(f"lwc-fairseq: error: {how_to_install(error)}")
+    """End a command at SIGTERM, which schedulers send, as at Ctrl-C."""
+    raise KeyboardInterrupt(number)
 
 
 def main() -> None:
@@ -73,7 +77,7 @@ def main() -> None:
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # it logs each step of a test
     try:
         try:
-            args = parse()
+            args = parser().parse_args()
             with skipped_check(getattr(args, "skip_dictionary_check", False)):
                 sys.exit(args.call(args))
         finally:
@@ -83,7 +87,12 @@ def main() -> None:
         signal.raise_signal(signal.SIGPIPE)
     except UserError as error:
         sys.exit(f"lwc-fairseq: error: {error}")
+    except ModuleNotFoundError as error:
+        if package_that_raised(error) not in ("lwc_fairseq", "fairseq"):  # but a plugin of the user
+            raise
+        sys.exit(f"lwc-fairseq: error: {how_to_install(error)}")
     except KeyboardInterrupt as stop:
         how_to_go_on = "; the same command goes on from here" if sys.argv[1:2] == ["table"] else ""
         print(f"lwc-fairseq: stopped{how_to_go_on}", file=sys.stderr)
-        sys.exit(128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT))
+        (number,) = stop.args or (signal.SIGINT,)
+        sys.exit(128 + number)

@@ -5,17 +5,18 @@ import sys
 from collections.abc import Iterator
 from dataclasses import astuple
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lwc_fairseq_compat import UserError
 
-from ..analysis.alignment import links, pharaoh
-from ..analysis.attention import Forced, force, load
-from ..analysis.error_rate import ErrorRate, error_rate, layer_error_rates
-from ..analysis.gold import read_alignments, read_links
+from ..environment import import_plugins
 from ..files import make_place, write_whole
 from ..markdown import table
-from ..plugins import import_plugins
 from .arguments import add_first, add_model, check_first, number_or_all
+
+if TYPE_CHECKING:
+    from ..analysis.attention import Forced
+    from ..analysis.error_rate import ErrorRate
 
 
 def add_align(commands) -> None:
@@ -58,6 +59,8 @@ def add_aer(commands) -> None:
 
 
 def align_command(args: argparse.Namespace) -> int:
+    from ..analysis.alignment import links, pharaoh
+
     check_first(args)
     if args.gold is not None:
         if args.out or args.layer is not None or args.head is not None:
@@ -75,24 +78,32 @@ def align_command(args: argparse.Namespace) -> int:
     return 0
 
 
-def forced(args: argparse.Namespace) -> Iterator[Forced]:
+def forced(args: argparse.Namespace) -> Iterator["Forced"]:
+    from ..analysis.attention import force, load
+
     import_plugins(args.user_dir)
     return force(*load(args.checkpoint, args.data), args.subset)
 
 
 def print_error_rates(args: argparse.Namespace) -> None:
     """Print a row for each layer, and a row for the mean over layers."""
+    from ..analysis.error_rate import layer_error_rates
+    from ..analysis.gold import read_alignments
+
     gold = read_alignments(args.gold, args.gold_first)  # before the model, which takes longer to load
     rates = layer_error_rates(forced(args), gold, args.gold)
     rows = [[name, *percentages(rate)] for name, rate in rates.items()]
     print("\n".join(table(["layer", "AER", "precision", "recall"], rows)))
 
 
-def percentages(rate: ErrorRate) -> list[str]:
+def percentages(rate: "ErrorRate") -> list[str]:
     return [f"{100 * value:.2f}" for value in astuple(rate)]
 
 
 def aer_command(args: argparse.Namespace) -> int:
+    from ..analysis.error_rate import error_rate
+    from ..analysis.gold import read_alignments, read_links
+
     rate = error_rate(read_links(args.hypothesis), read_alignments(args.gold, args.gold_first))
     print("AER {}, precision {}, recall {}".format(*percentages(rate)))
     return 0

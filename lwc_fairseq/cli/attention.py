@@ -5,12 +5,8 @@ import logging
 import sys
 from pathlib import Path
 
-from ..analysis.attention import load
-from ..analysis.panels import MEAN, panels, sentences, unknown
-from ..analysis.picture import check_format, draw, save_weights
-from ..analysis.subwords import SUBWORDS_HINT, segmenter
+from ..environment import import_plugins
 from ..files import make_place
-from ..plugins import import_plugins
 from .arguments import add_model, add_subwords, number_or_all, utf8
 
 
@@ -49,10 +45,15 @@ def add_attention(commands) -> None:
 
 
 def layer_choice(text: str) -> int | str | None:
-    return MEAN if text == MEAN else number_or_all(text)
+    return text if text == "mean" else number_or_all(text)
 
 
 def attention_command(args: argparse.Namespace) -> int:
+    from ..analysis.attention import load
+    from ..analysis.panels import panels, sentences
+    from ..analysis.picture import check_format, draw, save_weights
+    from ..analysis.subwords import SUBWORDS_HINT, segmenter
+
     check_format(args.out)  # before the model, which takes longer to load
     make_place(args.out)
     if args.weights:
@@ -75,6 +76,8 @@ def attention_command(args: argparse.Namespace) -> int:
 
 
 def warn_of_unknown(text: str, option: str, dictionary, hint: str) -> None:
+    from ..analysis.panels import unknown
+
     if missing := " ".join(dict.fromkeys(unknown(dictionary, text))):
         warning = f"{option}: not in the vocabulary, so the model reads <unk>: {missing}{hint}"
         print(f"lwc-fairseq: warning: {warning}", file=sys.stderr)

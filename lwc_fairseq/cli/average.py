@@ -5,7 +5,6 @@ from pathlib import Path
 
 from lwc_fairseq_compat import UserError
 
-from ..experiments.average import average_checkpoints, newest_epochs
 from ..files import make_place
 from .arguments import positive
 
@@ -25,6 +24,8 @@ def add_average(commands) -> None:
 
 
 def average_command(args: argparse.Namespace) -> int:
+    from ..experiments.average import average_checkpoints, newest_epochs
+
     paths = args.inputs
     if args.last:
         if len(paths) != 1:

@@ -3,16 +3,16 @@
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lwc_fairseq_compat import UserError
 
-from ..analysis.comet import MODEL, Comet
-from ..analysis.compare import GROUPS, Sentences, compare
-from ..analysis.comparison_page import markdown, write
-from ..analysis.parts_of_speech import part_of_speech_bleu
-from ..analysis.translations import read_hypotheses
 from ..files import make_folder, read_lines
 from .arguments import growing, named_path, positive
+
+if TYPE_CHECKING:
+    from ..analysis.comet import Comet
+    from ..analysis.compare import Sentences
 
 
 def add_compare(commands) -> None:
@@ -29,15 +29,13 @@ def add_compare(commands) -> None:
         "--ref", action="append", required=True, type=Path, metavar="FILE", help="references; can be repeated"
     )
     compare.add_argument("--src", type=Path, metavar="FILE", help="the source, for scores by source length")
-    compare.add_argument(
-        "--groups", type=growing, default=GROUPS, metavar="N,N,...", help="source lengths at which groups begin"
-    )
+    compare.add_argument("--groups", type=growing, metavar="N,N,...", help="source lengths at which groups begin")
     compare.add_argument("--ter", action="store_true", help="also compute TER, the translation edit rate")
     compare.add_argument(
         "--comet", action="store_true", help="also compute COMET, which needs unbabel-comet, --src and detokenised text"
     )
     compare.add_argument(
-        "--comet-model", default=MODEL, metavar="MODEL", help="a name, or a checkpoint's path (default: %(default)s)"
+        "--comet-model", metavar="MODEL", help="a name, or a checkpoint's path (default: Unbabel/wmt22-comet-da)"
     )
     compare.add_argument(
         "--tags", action="append", default=[], metavar="TAG,...", help="such as NN,VB; can be repeated"
@@ -54,6 +52,10 @@ def add_compare(commands) -> None:
 
 
 def compare_command(args: argparse.Namespace) -> int:
+    from ..analysis.compare import GROUPS, Sentences, compare
+    from ..analysis.comparison_page import markdown, write
+    from ..analysis.translations import read_hypotheses
+
     check_idle(args)
     check_different([name for name, _ in args.systems], "NAME=FILE")
     systems = {name: read_hypotheses(path) for name, path in args.systems}
@@ -61,7 +63,7 @@ def compare_command(args: argparse.Namespace) -> int:
     sentences = Sentences(systems, [read_lines(path) for path in args.ref], source)
     print(f"comparing {len(systems)} systems on {len(sentences.references[0])} lines", file=sys.stderr)
     comet = make_comet(args) if args.comet else None
-    found = compare(sentences, args.groups, args.differences, args.ter)
+    found = compare(sentences, args.groups or GROUPS, args.differences, args.ter)
     if comet is not None:
         comet.add_to(found, sentences)
     if args.tags:
@@ -78,26 +80,30 @@ def check_idle(args: argparse.Namespace) -> None:
     idle = {
         "--ref-tags": ("--tags", args.ref_tags and not args.tags),
         "--system-tags": ("--tags", args.system_tags and not args.tags),
-        "--comet-model": ("--comet", args.comet_model != MODEL and not args.comet),
-        "--groups": ("--src", args.groups != GROUPS and not args.src),
+        "--comet-model": ("--comet", args.comet_model and not args.comet),
+        "--groups": ("--src", args.groups and not args.src),
     }
     for option, (needed, is_idle) in idle.items():
         if is_idle:
             raise UserError(f"{option} has no effect without {needed}: add {needed}, or leave {option} out")
 
 
-def make_comet(args: argparse.Namespace) -> Comet:
+def make_comet(args: argparse.Namespace) -> "Comet":
+    from ..analysis.comet import MODEL, Comet
+
     if not args.src:
         raise UserError("--comet: --src is needed, because COMET reads the source")
-    return Comet(args.comet_model)
+    return Comet(args.comet_model or MODEL)
 
 
-def parts_of_speech(args: argparse.Namespace, sentences: Sentences) -> dict[str, dict[str, list[float]]]:
+def parts_of_speech(args: argparse.Namespace, sentences: "Sentences") -> dict[str, dict[str, list[float]]]:
     """Compute BLEU-1 to BLEU-4, by the tags in --tags, of the systems that have tags.
 
     Raises:
         UserError: the reference has no tags, no system has tags, or an unknown system has tags.
     """
+    from ..analysis.parts_of_speech import part_of_speech_bleu
+
     check_different([name for name, _ in args.system_tags], "--system-tags")
     tagged = {name: read_lines(path) for name, path in args.system_tags}
     unknown = sorted(tagged.keys() - sentences.systems.keys())

@@ -7,23 +7,18 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
-from packaging.requirements import Requirement
-
 import lwc_fairseq
 
-from ..installation import FAIRSEQ
-
-try:
-    import torch
-except ModuleNotFoundError:
-    torch = None
+from .. import FAIRSEQ
 
 MISSING = "missing"
 PIP = shlex.join([sys.executable, "-m", "pip", "install"])
+WIDTH = len("compatibility")  # the longest name of a finding
 
 
 @dataclass(frozen=True)
@@ -46,66 +41,76 @@ def add_doctor(commands) -> None:
 
 
 def doctor_command(args: argparse.Namespace) -> int:
-    findings = examine()
-    width = max(len(finding.name) for finding in findings)
-    for finding in findings:
-        print(f"{finding.name:{width}}  {finding.value}")
-    problems = [finding for finding in findings if finding.mend]
+    problems = []
+    for finding in examine():
+        print(f"{finding.name:{WIDTH}}  {finding.value}", flush=True)  # the next one may take seconds
+        problems += [finding] if finding.mend else []
     print(f"\n{len(problems) or 'no'} problem{'' if len(problems) == 1 else 's'} found")
     for problem in problems:
         print(f"\n{problem.name}: {problem.value}\n    {problem.mend}")
     return 1 if problems else 0
 
 
-def examine() -> list[Finding]:
-    installed = [*map(of_requirement, requirements()), of_fairseq()]
-    findings = [
-        Finding("Python", f"{platform.python_version()}, {sys.executable}"),
-        Finding("lwc_fairseq", f"{lwc_fairseq.__version__}, --user-dir {Path(lwc_fairseq.__file__).parent}"),
-        *installed,
-    ]
-    if not any(finding.value == MISSING for finding in installed):
-        findings += [of_import(), of_commands()]
-    if torch is not None:
-        communication = ", ".join(backends()) or "PyTorch was built without communication between processes"
-        findings += [*of_cuda(), Finding("processes", communication)]
-    return findings
-
-
-def requirements() -> list[Requirement]:
-    """Return the requirements in setup.py at the time when the package was installed."""
+def examine() -> Iterator[Finding]:
+    yield Finding("Python", f"{platform.python_version()}, {sys.executable}")
+    yield Finding("lwc_fairseq", f"{lwc_fairseq.__version__}, --user-dir {Path(lwc_fairseq.__file__).parent}")
+    is_complete = True
+    for finding in of_packages():
+        is_complete &= finding.value != MISSING
+        yield finding
+    if is_complete:
+        yield of_import()
+        yield of_commands()
     try:
-        all_of_them = map(Requirement, requires("lwc_fairseq") or [])
+        import torch
+    except ModuleNotFoundError:
+        return
+    yield from of_cuda()
+    has_backends = torch.distributed.is_available()
+    backends = [name for name in ("nccl", "gloo") if has_backends and torch.distributed.is_backend_available(name)]
+    yield Finding("processes", ", ".join(backends) or "PyTorch was built without communication between processes")
+
+
+def of_packages() -> Iterator[Finding]:
+    """Look at the requirements in setup.py at the time when the package was installed, and at fairseq."""
+    from packaging.requirements import Requirement
+
+    try:
+        requirements = [Requirement(text) for text in requires("lwc_fairseq") or []]
     except PackageNotFoundError:
-        return []
-    return [one for one in all_of_them if one.marker is None or one.marker.evaluate({"extra": ""})]
+        requirements = []
+    for wanted in requirements:
+        if wanted.marker is None or wanted.marker.evaluate({"extra": ""}):
+            yield of_requirement(wanted)
+    yield of_fairseq()
 
 
-def of_requirement(wanted: Requirement) -> Finding:
+def of_requirement(wanted) -> Finding:
+    """Look at a requirement of the class `packaging.requirements.Requirement`."""
     try:
-        found = version(wanted.name)
+        installed = version(wanted.name)
     except PackageNotFoundError:
         return Finding(wanted.name, MISSING, f"{PIP} {shlex.quote(str(wanted))}")
-    if wanted.specifier.contains(found, prereleases=True):
-        return Finding(wanted.name, found)
-    return Finding(wanted.name, f"{found}, but it must be {wanted.specifier}", f"{PIP} {shlex.quote(str(wanted))}")
+    if wanted.specifier.contains(installed, prereleases=True):
+        return Finding(wanted.name, installed)
+    return Finding(wanted.name, f"{installed}, but it must be {wanted.specifier}", f"{PIP} {shlex.quote(str(wanted))}")
 
 
 def of_fairseq() -> Finding:
     try:
-        found = version("fairseq")
+        installed = version("fairseq")
     except PackageNotFoundError:
         return Finding("fairseq", MISSING, f"{PIP} --no-deps fairseq=={FAIRSEQ}")
     install = f"{PIP} --no-deps --force-reinstall fairseq=={FAIRSEQ}"
-    if found != FAIRSEQ:
-        return Finding("fairseq", f"{found}, but it must be {FAIRSEQ}", install)
+    if installed != FAIRSEQ:
+        return Finding("fairseq", f"{installed}, but it must be {FAIRSEQ}", install)
     try:
         import fairseq.data.data_utils_fast
         import fairseq.libbleu  # noqa: F401
     except ImportError as error:
         if str(error.name).startswith("fairseq"):  # any other module is a requirement and has its own line
-            return Finding("fairseq", f"{found}, whose compiled part is missing ({error})", install)
-    return Finding("fairseq", found)
+            return Finding("fairseq", f"{installed}, whose compiled part is missing ({error})", install)
+    return Finding("fairseq", installed)
 
 
 def of_import() -> Finding:
@@ -122,25 +127,24 @@ def of_import() -> Finding:
 
 
 def of_commands() -> Finding:
-    here, found = Path(sys.executable).parent, shutil.which("fairseq-train")
-    # `pip install --target` puts commands into another folder; their first line names the Python that they run.
-    if found and (Path(found).parent.resolve() == here.resolve() or runs_here(Path(found))):
-        return Finding("commands", str(Path(found).parent))
-    activate = here / "activate"
-    mend = (
-        f"source {shlex.quote(str(activate))}" if activate.exists() else f'export PATH={shlex.quote(str(here))}:"$PATH"'
+    here, command = Path(sys.executable).parent, shutil.which("fairseq-train")
+    if command:
+        with open(command, "rb") as script:
+            runs_here = script.readline().strip() == b"#!" + os.fsencode(sys.executable)
+        # `pip install --target` puts commands into another folder; their first line names the Python that they run.
+        if runs_here or Path(command).parent.resolve() == here.resolve():
+            return Finding("commands", str(Path(command).parent))
+    activate, folder = here / "activate", shlex.quote(str(here))
+    mend = f"source {shlex.quote(str(activate))}" if activate.exists() else f'export PATH={folder}:"$PATH"'
+    value = (
+        f"fairseq-train belongs to another environment, {command}" if command else "fairseq-train is not on the PATH"
     )
-    value = f"fairseq-train belongs to another environment, {found}" if found else "fairseq-train is not on the PATH"
-    return Finding("commands", value, mend)
-
-
-def runs_here(script: Path) -> bool:
-    """Return whether a script's first line names this Python."""
-    with script.open("rb") as lines:
-        return lines.readline().strip() == b"#!" + os.fsencode(sys.executable)
+    return Finding("commands", f"fairseq-train {value}", mend)
 
 
 def of_cuda() -> list[Finding]:
+    import torch
+
     has_driver = shutil.which("nvidia-smi") is not None
     if torch.version.cuda is None:
         mend = f"{PIP} --force-reinstall torch" if has_driver and torch.version.hip is None else None
@@ -151,31 +155,25 @@ def of_cuda() -> list[Finding]:
     return [Finding("CUDA", torch.version.cuda), *map(of_device, range(torch.cuda.device_count()))]
 
 
-def flash_attention_of(capability: tuple[int, int]) -> str:
-    """Say whether packed batches use flash attention in half precision on a GPU of this compute capability."""
-    from ..modules.mixed_attention import flash_kernel, flash_runs_on
-
-    if not flash_runs_on(capability):
-        return "no flash attention, which needs capability 8.0"
-    return "flash attention in half precision" if flash_kernel() else "no flash attention, which needs PyTorch 2.11"
-
-
 def of_device(number: int) -> Finding:
+    """Look at a GPU: whether packed batches use flash attention in half precision, and whether it computes."""
+    import torch
+
     about = torch.cuda.get_device_properties(number)
-    value = (
-        f"{about.name}, {about.total_memory / 2**30:.0f} GiB, compute capability {about.major}.{about.minor}, "
-        f"{flash_attention_of((about.major, about.minor))}"
-    )
+    value = f"{about.name}, {about.total_memory / 2**30:.0f} GiB, compute capability {about.major}.{about.minor}"
+    try:
+        from ..modules.mixed_attention import flash_kernel, flash_runs_on
+    except ModuleNotFoundError:  # fairseq, which has its own line
+        pass
+    else:
+        if not flash_runs_on((about.major, about.minor)):
+            value += ", no flash attention, which needs capability 8.0"
+        else:
+            has = "flash attention in half precision"
+            value += f", {has if flash_kernel() else 'no flash attention, which needs PyTorch 2.11'}"
     try:
         torch.ones(8, 8, device=f"cuda:{number}").mm(torch.ones(8, 8, device=f"cuda:{number}")).sum().item()
     except RuntimeError as error:
         reason = str(error).splitlines()[0]
         return Finding(f"device {number}", f"{value}: {reason}", f"{PIP} --force-reinstall --upgrade torch")
     return Finding(f"device {number}", value)
-
-
-def backends() -> list[str]:
-    if not torch.distributed.is_available():
-        return []
-    known = {"nccl": torch.distributed.is_nccl_available, "gloo": torch.distributed.is_gloo_available}
-    return [name for name, is_there in known.items() if is_there()]

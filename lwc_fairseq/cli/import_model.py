@@ -8,20 +8,12 @@ a checkpoint of `lwc_transformer`. So every other command meets one form of chec
 
 import argparse
 import logging
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
-import torch
-from fairseq import options
-from fairseq.checkpoint_utils import torch_persistent_save
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from fairseq.tasks import setup_task
-from omegaconf import DictConfig, OmegaConf
-from torch import Tensor
-
 from lwc_fairseq_compat import UserError
 
-from ..experiments.average import read
 from ..files import make_place
 
 NAMES = {
@@ -30,26 +22,17 @@ NAMES = {
     "decoder.layer_norm.bias": "norm.bias",
 }
 NAMES_IN_LAYER = {
-    "self_attn.in_proj_weight": "attention.qkv.weight",
-    "self_attn.in_proj_bias": "attention.qkv.bias",
-    "self_attn.out_proj.weight": "attention.out.weight",
-    "self_attn.out_proj.bias": "attention.out.bias",
-    "self_attn_layer_norm.weight": "attention_norm.weight",
-    "self_attn_layer_norm.bias": "attention_norm.bias",
-    "fc1.weight": "fc1.weight",
-    "fc1.bias": "fc1.bias",
-    "fc2.weight": "fc2.weight",
-    "fc2.bias": "fc2.bias",
-    "final_layer_norm.weight": "ffn_norm.weight",
-    "final_layer_norm.bias": "ffn_norm.bias",
+    "self_attn.in_proj": "attention.qkv",
+    "self_attn.out_proj": "attention.out",
+    "self_attn_layer_norm": "attention_norm",
+    "fc1": "fc1",
+    "fc2": "fc2",
+    "final_layer_norm": "ffn_norm",
 }
-COMPUTED = (
-    "encoder.version",
-    "decoder.version",
-    "encoder.embed_positions._float_tensor",
-    "decoder.embed_positions._float_tensor",
-)
-"""Buffers of fairseq without weights."""
+"""What has a weight and a bias in each layer."""
+
+COMPUTED = (".version", ".embed_positions._float_tensor")
+"""The ends of the names of fairseq's buffers, which are no weights."""
 
 
 def add_import(commands) -> None:
@@ -70,6 +53,10 @@ def add_import(commands) -> None:
 
 
 def import_command(args: argparse.Namespace) -> int:
+    from fairseq.checkpoint_utils import torch_persistent_save
+
+    from ..experiments.average import read
+
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     make_place(args.new, "NEW")
     state = read(args.old)
@@ -89,12 +76,16 @@ def convert(state: Mapping, data: str | None) -> tuple[dict, list[str]]:
     """Return the checkpoint of `lwc_transformer` for one of `joint_attention`, and the options of that model.
 
     Args:
-        state: what the checkpoint of `joint_attention` holds.
         data: the folder with its dictionaries, or None for the one that the checkpoint names.
 
     Raises:
         UserError: it is no such checkpoint, or `lwc_transformer` has not what it has, or the dictionaries are others.
     """
+    from fairseq import options
+    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+    from fairseq.tasks import setup_task
+    from omegaconf import OmegaConf
+
     args = vars(state.get("args") or argparse.Namespace())
     arch = args.get("arch")
     if not str(arch).removeprefix("local_").startswith("joint_attention"):
@@ -105,34 +96,29 @@ def convert(state: Mapping, data: str | None) -> tuple[dict, list[str]]:
     weights = convert_weights(state["model"])
     trained_in = args.get("data", "")
     folder = data or (trained_in if isinstance(trained_in, str) else trained_in[0])
-    source, target = args.get("source_lang"), args.get("target_lang")
     flags = ["--arch", "lwc_transformer", *model_flags(args, weights)]
-    task = [folder, "--user-dir", "lwc_fairseq", "--task", "concat_translation", "-s", source, "-t", target]
-    loss = ["--criterion", "label_smoothed_cross_entropy", "--label-smoothing", str(args.get("label_smoothing", 0.0))]
-    command = [*task, *flags, *loss, "--optimizer", "adam", "--lr", "0"]
+    command = [folder, "--user-dir", "lwc_fairseq", "--task", "concat_translation", *flags]
+    command += ["-s", args.get("source_lang"), "-t", args.get("target_lang"), "--optimizer", "adam", "--lr", "0"]
+    command += ["--criterion", "label_smoothed_cross_entropy"]
+    command += ["--label-smoothing", str(args.get("label_smoothing", 0.0))]
     cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), command))
-    updates = state["optimizer_history"][-1]["num_updates"]
     history = {"criterion_name": "LabelSmoothedCrossEntropyCriterion", "optimizer_name": "FairseqAdam"}
+    updates = state["optimizer_history"][-1]["num_updates"]
     checkpoint = {
         "args": None,
         "cfg": OmegaConf.to_container(cfg, resolve=True, enum_to_str=True),
         "model": {f"encoder.stack.{name}": value for name, value in weights.items()},
         "criterion": None,
         "optimizer_history": [{**history, "lr_scheduler_state": {}, "num_updates": updates}],
-        "task_state": {} if data is None else state_of_task(cfg, types=len(weights["embedding.tokens.weight"])),
+        "task_state": state_of_task(setup_task(cfg.task), len(weights["embedding.tokens.weight"])) if data else {},
         "extra_state": {},
         "last_optimizer_state": None,
     }
     return checkpoint, flags
 
 
-def state_of_task(cfg: DictConfig, types: int) -> dict:
-    """Return what a checkpoint of the task holds: the words of its dictionaries.
-
-    Raises:
-        UserError: a dictionary is missing or has another number of types.
-    """
-    task = setup_task(cfg.task)
+def state_of_task(task, types: int) -> dict:
+    """Return what a checkpoint of the task holds: the words of its dictionaries. They must have `types` types."""
     for dictionary in (task.source_dictionary, task.target_dictionary):
         if len(dictionary) != types:
             size = f"{dictionary.file} has {len(dictionary):,}"
@@ -140,33 +126,41 @@ def state_of_task(cfg: DictConfig, types: int) -> dict:
     return task.state_dict()
 
 
-def model_flags(args: Mapping, weights: Mapping[str, Tensor]) -> list[str]:
+def model_flags(args: Mapping, weights: Mapping) -> list[str]:
     """Return the options of `lwc_transformer`. Sizes are those of the weights."""
-    _, embed_dim = weights["embedding.tokens.weight"].shape
-    layers = sum(name.endswith(".fc1.bias") for name in weights)
-    flags = ["--layers", layers, "--embed-dim", embed_dim, "--ffn-embed-dim", len(weights["layers.0.fc1.bias"])]
-    flags += ["--attention-heads", args.get("decoder_attention_heads", 8), "--positions", "fairseq"]
-    flags += ["--layer-norm", "before" if "norm.weight" in weights else "after", "--residual-gain", "1"]
-    flags += ["--dropout", args.get("dropout", 0.1), "--attention-dropout", args.get("attention_dropout", 0.0)]
-    flags += ["--activation-dropout", args.get("relu_dropout", 0.0)]
-    flags += ["--max-source-positions", args.get("max_source_positions", 1024)]
-    flags += ["--max-target-positions", args.get("max_target_positions", 1024)]
+    flags = {
+        "layers": sum(name.endswith(".fc1.bias") for name in weights),
+        "embed-dim": weights["embedding.tokens.weight"].size(1),
+        "ffn-embed-dim": len(weights["layers.0.fc1.bias"]),
+        "attention-heads": args.get("decoder_attention_heads", 8),
+        "positions": "fairseq",
+        "layer-norm": "before" if "norm.weight" in weights else "after",
+        "residual-gain": 1,
+        "dropout": args.get("dropout", 0.1),
+        "attention-dropout": args.get("attention_dropout", 0.0),
+        "activation-dropout": args.get("relu_dropout", 0.0),
+        "max-source-positions": args.get("max_source_positions", 1024),
+        "max-target-positions": args.get("max_target_positions", 1024),
+    }
     if widths := args.get("kernel_size_list"):
-        flags += ["--windows", ",".join(map(str, widths))]
+        flags["windows"] = ",".join(map(str, widths))
+    words = [word for name, value in flags.items() for word in (f"--{name}", str(value))]
     if "embedding.sides.weight" not in weights:
-        flags += ["--no-side-embedding"]
+        words.append("--no-side-embedding")
     if args.get("no_token_positional_embeddings"):
-        flags += ["--no-position-embedding"]
-    return [str(flag) for flag in flags]
+        words.append("--no-position-embedding")
+    return words
 
 
-def convert_weights(old: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def convert_weights(old: Mapping) -> dict:
     """Return the weights of a :class:`CoordinatedStack`, in single precision, by the names of its parameters.
 
     Raises:
-        UserError: `lwc_transformer` has no place for one of them, or one is missing.
+        UserError: `lwc_transformer` has no place for one of them, or the embeddings are missing.
     """
-    old = {name: value.float() for name, value in old.items() if name not in COMPUTED}
+    import torch
+
+    old = {name: value.float() for name, value in old.items() if not name.endswith(COMPUTED)}
     table = old.get("encoder.embed_tokens.weight")
     if table is None:
         raise UserError("it has no encoder.embed_tokens.weight, and so is not a checkpoint of joint_attention")
@@ -178,9 +172,11 @@ def convert_weights(old: Mapping[str, Tensor]) -> dict[str, Tensor]:
         vectors = old.pop("encoder.embed_language"), old.pop("decoder.embed_language")
         new["embedding.sides.weight"] = torch.stack(vectors)
     for name, value in old.items():
-        layer, _, rest = name.removeprefix("decoder.layers.").partition(".")
-        place = NAMES.get(name) or (f"layers.{layer}.{NAMES_IN_LAYER[rest]}" if rest in NAMES_IN_LAYER else None)
-        if place is None:
+        in_layer = re.fullmatch(r"decoder\.(layers\.\d+)\.(.+)[._](weight|bias)", name)
+        if name in NAMES:
+            new[NAMES[name]] = value
+        elif in_layer and in_layer[2] in NAMES_IN_LAYER:
+            new[f"{in_layer[1]}.{NAMES_IN_LAYER[in_layer[2]]}.{in_layer[3]}"] = value
+        else:
             raise UserError(f"lwc_transformer has no place for its weight {name}")
-        new[place] = value
     return new

@@ -3,8 +3,6 @@
 import argparse
 from pathlib import Path
 
-from ..experiments.layout import TableFolder
-from ..experiments.report import write_report
 from ..files import make_place
 from .arguments import add_first, add_user_dir, check_first
 
@@ -30,6 +28,9 @@ def add_report(commands) -> None:
 
 
 def report_command(args: argparse.Namespace) -> int:
+    from ..experiments.layout import TableFolder
+    from ..experiments.report import write_report
+
     check_first(args)
     out = args.out or TableFolder(args.folder).report
     make_place(out)

@@ -5,23 +5,17 @@ import os
 import shlex
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.search_options import check_flags_of_generation
 
-from ..analysis.gold import read_alignments
-from ..analysis.score import bleu
-from ..experiments.devices import devices
-from ..experiments.job import Job
-from ..experiments.output import write_table
-from ..experiments.published import find_profile, find_table
-from ..experiments.results import collect
-from ..experiments.runner import Runner
-from ..experiments.settings import Settings
-from ..experiments.table_file import load_profile, load_table
+from ..environment import absolute, import_plugins
 from ..files import make_folder, read_lines
-from ..plugins import absolute, import_plugins
 from .arguments import add_first, add_user_dir, check_first, positive
+
+if TYPE_CHECKING:
+    from ..experiments.job import Job
 
 
 def add_table(commands) -> None:
@@ -86,6 +80,16 @@ def add_scoring(table) -> None:
 
 def make_table(args: argparse.Namespace) -> int:
     """Run a table. Returns the exit status, which is 1 if a row failed."""
+    from ..analysis.gold import read_alignments
+    from ..analysis.score import bleu
+    from ..experiments.devices import devices
+    from ..experiments.output import write_table
+    from ..experiments.published import find_profile, find_table
+    from ..experiments.results import collect
+    from ..experiments.runner import Runner
+    from ..experiments.settings import Settings
+    from ..experiments.table_file import load_profile, load_table
+
     check_first(args)
     import_plugins(args.user_dir)
     settings = Settings(
@@ -122,7 +126,7 @@ def make_table(args: argparse.Namespace) -> int:
     return 1 if failures else 0
 
 
-def check_generation(jobs: list[Job]) -> None:
+def check_generation(jobs: list["Job"]) -> None:
     """Raises UserError if fairseq-generate will refuse the flags of a row, before anything is trained."""
     for row, job in {job.row.name: job for job in jobs if job.generate}.items():
         if job.generate[0] == "fairseq-generate":
@@ -132,7 +136,7 @@ def check_generation(jobs: list[Job]) -> None:
                 raise UserError(f"{row}: {error}") from error
 
 
-def check_flags(jobs: list[Job]) -> None:
+def check_flags(jobs: list["Job"]) -> None:
     """Raises UserError if a run has files of other flags or data, before anything runs or the last results are
     replaced."""
     refusals = [refusal for job in jobs if (refusal := job.refusal())]

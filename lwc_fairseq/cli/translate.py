@@ -8,16 +8,10 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-import torch
-from tqdm import tqdm
-
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.search_options import check_search
 
-from ..analysis.panels import unknown
-from ..analysis.subwords import SUBWORDS_HINT
-from ..hub import load
-from ..plugins import import_plugins
+from ..environment import import_plugins
 from .arguments import add_subwords, add_user_dir, positive
 
 
@@ -57,6 +51,13 @@ def add_translate(commands) -> None:
 
 
 def translate_command(args: argparse.Namespace) -> int:
+    import torch
+    from tqdm import tqdm
+
+    from ..analysis.panels import unknown
+    from ..analysis.subwords import SUBWORDS_HINT
+    from ..hub import load
+
     check_search({"beam": args.beam, "lenpen": args.lenpen})
     for path in args.checkpoints:
         if is_text(Path(path)):

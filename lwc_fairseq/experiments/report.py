@@ -25,9 +25,9 @@ from ..analysis.page import as_png, definitions, image, page, table
 from ..analysis.panels import panels, sentences
 from ..analysis.picture import make_figure
 from ..analysis.translations import read_generated
+from ..environment import import_plugins
 from ..files import read_lines, write_whole
 from ..models.interface import gives_attention
-from ..plugins import import_plugins
 from .columns import FLAGS_IN_ORDER, cell, columns_of, notes
 from .identity import data_content, file_content
 from .layout import RunFolder, TableFolder

@@ -9,7 +9,7 @@ from fairseq.models import ARCH_MODEL_REGISTRY
 from lwc_fairseq_compat import UserError
 
 from ..analysis.compare import check_name
-from ..plugins import import_plugins
+from ..environment import import_plugins
 from ..typed_yaml import as_settings, read_yaml
 from .layout import FILES
 from .table import Profile, Row, Table

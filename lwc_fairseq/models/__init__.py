@@ -1,5 +1,7 @@
 """The models, registered with fairseq by importing this package, and what your own models derive from."""
 
+import fairseq  # noqa: F401 (registers everything here, before a file of this folder is imported alone)
+
 from . import lwc_ablations, transformer
 from .abd import ABDConfig, ABDModel
 from .deepatt import DeepAttConfig, DeepAttModel

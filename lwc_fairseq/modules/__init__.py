@@ -1,5 +1,7 @@
 """What the models are built of."""
 
+import fairseq  # noqa: F401 (registers everything here, before a file of this folder is imported alone)
+
 from .mixed_attention import MixedAttention
 from .recurrent import (
     AdditiveAttention,

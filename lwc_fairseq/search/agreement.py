@@ -7,15 +7,42 @@ search has found. The score of a hypothesis is the sum
     log P(y | x; left to right) + log P(reversed y | x; right to left)
 """
 
+from copy import copy
+
 import torch
+from fairseq.checkpoint_utils import load_model_ensemble
 from fairseq.data import data_utils
+from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
+from fairseq.tasks import FairseqTask
+from fairseq.utils import split_paths
 from torch import Tensor
 
 from lwc_fairseq_compat import UserError
 
-from ..data.reverse import reverse_targets, reverse_words, reversed_order
+from ..data.reverse import is_reversed, reverse_targets, reverse_words, reversed_order
+
+
+def load_reverse_models(task: FairseqTask) -> list[BaseFairseqModel]:
+    """Load the models of --agreement-path.
+
+    Raises:
+        UserError: a model was not trained from right to left.
+    """
+    builder = copy(task)  # the task keeps what it knows of the models in --path
+    builder.trained_reversed = []
+    models = []
+    for path in split_paths(task.cfg.agreement_path):
+        (model,), saved = load_model_ensemble([path], task=builder)
+        if not is_reversed(saved.task):
+            raise UserError(
+                f"--agreement-path {path}: this model was not trained from right to left; train one with --task "
+                "concat_translation --reverse-target"
+            )
+        model.make_generation_fast_(need_attn=False)
+        models.append(model)
+    return models
 
 
 class AgreementSearch:
@@ -29,9 +56,7 @@ class AgreementSearch:
     """
 
     def __init__(self, generator: SequenceGenerator, reverse_generator: SequenceGenerator, reverse_models, dictionary):
-        self.generator = generator
-        self.reverse_generator = reverse_generator
-        self.reverse_models = reverse_models
+        self.generator, self.reverse_generator, self.reverse_models = generator, reverse_generator, reverse_models
         self.scorer = SequenceScorer(dictionary)
         self.pad, self.eos = dictionary.pad(), dictionary.eos()
         self.symbols_to_strip_from_output = generator.symbols_to_strip_from_output
@@ -44,18 +69,21 @@ class AgreementSearch:
         """
         if prefix_tokens is not None or constraints is not None:
             raise UserError("--agreement-path cannot be combined with --prefix-size or --constraints: leave those out")
-        candidates = merge(
-            self.generator.generate(models, sample),
-            self.reverse_generator.generate(self.reverse_models, sample),
-            self.eos,
-        )
-        hypotheses: list[list[dict]] = [[] for _ in candidates]
+        forward = self.generator.generate(models, sample)
+        backward = self.reverse_generator.generate(self.reverse_models, sample)
+        candidates = []
+        for hypotheses, reverse_hypotheses in zip(forward, backward, strict=True):
+            both = [hypothesis["tokens"] for hypothesis in hypotheses]
+            both += [reverse_words(hypothesis["tokens"], self.eos) for hypothesis in reverse_hypotheses]
+            candidates.append(list({tuple(tokens.tolist()): tokens for tokens in both}.values()))
+        scored: list[list[dict]] = [[] for _ in candidates]
         for i in range(max(map(len, candidates))):  # one of each sentence per pass, so that no source is copied
-            rows = [row for row, found in enumerate(candidates) if i < len(found)]
+            rows = [row for row, targets in enumerate(candidates) if i < len(targets)]
             targets = [candidates[row][i] for row in rows]
             for row, tokens, scores in zip(rows, targets, self._score(models, sample, rows, targets), strict=True):
-                hypotheses[row].append(as_hypothesis(tokens, scores))
-        return hypotheses
+                hypothesis = {"tokens": tokens, "score": scores.sum(), "positional_scores": scores}
+                scored[row].append({**hypothesis, "attention": scores.new_empty(0), "alignment": []})
+        return scored
 
     def _score(self, models, sample: dict, rows: list[int], targets: list[Tensor]) -> list[Tensor]:
         """Return, for each target, the sum of both models' log-probabilities of its tokens, (m,).
@@ -67,42 +95,16 @@ class AgreementSearch:
         forward = self._teacher_force(models, sample, rows, target)
         backward = self._teacher_force(self.reverse_models, sample, rows, reverse_targets(target, self.pad))
         return [
-            one + other[reversed_order(tokens, self.eos)]
-            for tokens, one, other in zip(targets, forward, backward, strict=True)
+            of_forward + of_backward[reversed_order(tokens, self.eos)]
+            for tokens, of_forward, of_backward in zip(targets, forward, backward, strict=True)
         ]
 
     def _teacher_force(self, models, sample: dict, rows: list[int], target: Tensor) -> list[Tensor]:
         """Return, for each target (B, m), the models' log-probabilities of its tokens."""
-        source = sample["net_input"]
         index = torch.tensor(rows, device=target.device)
         start = target.new_full((len(target), 1), self.eos)
         words = target[:, :-1]
-        prev_output_tokens = torch.cat([start, words.masked_fill(words.eq(self.eos), self.pad)], dim=1)
-        net_input = {
-            "src_tokens": source["src_tokens"].index_select(0, index),
-            "src_lengths": source["src_lengths"].index_select(0, index),
-            "prev_output_tokens": prev_output_tokens,
-        }
+        net_input = {name: sample["net_input"][name].index_select(0, index) for name in ("src_tokens", "src_lengths")}
+        net_input["prev_output_tokens"] = torch.cat([start, words.masked_fill(words.eq(self.eos), self.pad)], dim=1)
         scored = self.scorer.generate(models, {"net_input": net_input, "target": target})
         return [hypotheses[0]["positional_scores"] for hypotheses in scored]
-
-
-def as_hypothesis(tokens: Tensor, scores: Tensor) -> dict:
-    """Return a hypothesis in fairseq's format, from tokens (m,) and their log-probabilities (m,)."""
-    return {
-        "tokens": tokens,
-        "score": scores.sum(),
-        "positional_scores": scores,
-        "attention": scores.new_empty(0),
-        "alignment": [],
-    }
-
-
-def merge(found: list[list[dict]], found_reversed: list[list[dict]], eos: int) -> list[list[Tensor]]:
-    """Return, for each sentence, the tokens of both searches' hypotheses in reading order, without duplicates."""
-    merged = []
-    for one, other in zip(found, found_reversed, strict=True):
-        tokens = [hypothesis["tokens"] for hypothesis in one]
-        tokens += [reverse_words(hypothesis["tokens"], eos) for hypothesis in other]
-        merged.append(list({tuple(row.tolist()): row for row in tokens}.values()))
-    return merged

@@ -9,10 +9,9 @@ the logarithm of the softmax's denominator, one number per row.
 Letters: S sentences in the batch, R = S · beam rows, V types, K candidates per row, t target tokens decoded before.
 """
 
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import torch
-from fairseq.models import FairseqDecoder, FairseqEncoderDecoderModel
 from fairseq.search import BeamSearch
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
@@ -23,29 +22,12 @@ from lwc_fairseq_compat.generation import NO_TRANSLATION, possible_min_len
 GROUP = 64
 """Number of types in a group. The search for the largest logits first computes the maximum of each group."""
 
-KEPT = 7 / 8
+UNFINISHED_SHARE = 7 / 8
 """Finished sentences stay in the batch until at most this share of its sentences is unfinished, because shrinking the
 batch copies the caches of the others."""
 
 ROWS = 8
 """Number of rows of logits that fit into a processor's cache."""
-
-
-class Open(NamedTuple):
-    """The unfinished hypotheses: R rows, of which `beam` consecutive ones (before the first step, one) belong to a
-    sentence."""
-
-    sentences: list[int]  # S indices of sentences in the original batch
-    tokens: Tensor  # (R, t + 1), the start symbol first
-    scores: Tensor  # (R, t), sums of log-probabilities up to each token
-
-
-@runtime_checkable
-class ReordersHypotheses(Protocol):
-    """A decoder that need not be told which sentences remain while all do. So it need not wait for the device."""
-
-    def reorder_hypotheses(self, incremental_state: dict, new_order: Tensor) -> None:
-        """Continue with the rows `new_order`, (R,), where each row continues one of the same sentence."""
 
 
 class QuickSequenceGenerator(SequenceGenerator):
@@ -55,7 +37,7 @@ class QuickSequenceGenerator(SequenceGenerator):
 
     fairseq's own loop handles everything else: sampling, diverse beams, constraints, prefixes, ensembles, language
     models, blocking of repeated n-grams, and attention. It also runs if `make_generation_fast_` has not turned off the
-    model's attention output.
+    model's attention output, and if the model computes its probabilities in another way than fairseq.
     """
 
     def __init__(self, *args, **kwargs):
@@ -67,7 +49,9 @@ class QuickSequenceGenerator(SequenceGenerator):
         return QuickSearch(self, sample["net_input"]).run(self.eos if bos_token is None else bos_token)
 
     def _is_plain(self) -> bool:
-        decoder = self.model.single_model.decoder
+        model, decoder = self.model.single_model, self.model.single_model.decoder
+        names = "get_normalized_probs", "get_normalized_probs_scriptable"
+        softmax = [getattr(type(part), name) for part in (model, decoder) for name in names]
         return (
             type(self.search) is BeamSearch
             and self.model.models_size == 1
@@ -76,24 +60,20 @@ class QuickSequenceGenerator(SequenceGenerator):
             and self.repeat_ngram_blocker is None
             and self.token_indices_to_suppress is None
             and not self.match_source_len
-            and not needs_attention(decoder)
+            and not getattr(decoder, "need_attn", False)
             and decoder.adaptive_softmax is None
-            and has_plain_softmax(self.model.single_model)
+            and all(function.__module__.startswith("fairseq.") for function in softmax)
             and self.vocab_size > 2 * self.beam_size + 1  # fewer types may yield too few candidates
         )
 
 
-def has_plain_softmax(model: FairseqEncoderDecoderModel) -> bool:
-    """Return whether the probabilities are the softmax of the decoder's output: fairseq computes them, not a model of
-    the user's own."""
-    names = "get_normalized_probs", "get_normalized_probs_scriptable"
-    functions = [getattr(type(part), name) for part in (model, model.decoder) for name in names]
-    return all(function.__module__.startswith("fairseq.") for function in functions)
+class Beams(NamedTuple):
+    """The unfinished hypotheses: R rows, of which `beam` consecutive ones (before the first step, one) belong to a
+    sentence."""
 
-
-def needs_attention(decoder: FairseqDecoder) -> bool:
-    """Return whether a decoder returns its attention. fairseq's Transformer has no such setting."""
-    return getattr(decoder, "need_attn", False)
+    sentences: list[int]  # S indices of sentences in the original batch
+    tokens: Tensor  # (R, t + 1), the start symbol first
+    scores: Tensor  # (R, t), sums of log-probabilities up to each token
 
 
 class QuickSearch:
@@ -106,75 +86,69 @@ class QuickSearch:
 
     def __init__(self, generator: SequenceGenerator, net_input: dict):
         self.options, self.model = generator, generator.model
-        self.beam = generator.beam_size
-        src_tokens = net_input["src_tokens"]
-        self.sentences, width = src_tokens.shape
-        self.device = src_tokens.device
+        self.decoder, self.beam = generator.model.single_model.decoder, generator.beam_size
+        sentences, width = net_input["src_tokens"].shape
+        self.device = net_input["src_tokens"].device
         self.max_len = min(int(generator.max_len_a * width + generator.max_len_b), generator.max_len - 1)
         self.min_len = possible_min_len(generator, net_input)
         self.encoder_outs = self.model.forward_encoder(net_input)
         self.states: list[dict] = [{}]
-        self.ended: list[list[dict]] = [[] for _ in range(self.sentences)]
+        self.finished: list[list[dict]] = [[] for _ in range(sentences)]
 
     def run(self, start: int) -> list[list[dict[str, Tensor]]]:
-        """Return the `beam` best hypotheses of each sentence in fairseq's format, not ranked.
-
-        Args:
-            start: the start symbol of targets.
+        """Return the `beam` best hypotheses of each sentence in fairseq's format, not ranked. `start` begins targets.
 
         Raises:
             UserError: a sentence has no hypothesis, because the model's scores are NaN.
         """
-        tokens = torch.full((self.sentences, 1), start, dtype=torch.long, device=self.device)
-        going = Open(list(range(self.sentences)), tokens, tokens.new_zeros((self.sentences, 0), dtype=torch.float))
+        sentences = list(range(len(self.finished)))
+        tokens = torch.full((len(sentences), 1), start, dtype=torch.long, device=self.device)
+        beams = Beams(sentences, tokens, tokens.new_zeros((len(sentences), 0), dtype=torch.float))
         for step in range(self.max_len + 1):
-            scores, types, parents = self._candidates(step, going)
+            scores, types, parents = self._candidates(step, beams)
             is_end = types.eq(self.options.eos) & scores.ne(-torch.inf)
-            self._end(step, going, is_end, scores, parents)
-            kept = [i for i, sentence in enumerate(going.sentences) if len(self.ended[sentence]) < self.beam]
-            if step == self.max_len or not kept:
+            self._finish(beams, is_end, scores, parents)
+            rest = [i for i, sentence in enumerate(beams.sentences) if len(self.finished[sentence]) < self.beam]
+            if step == self.max_len or not rest:
                 break
-            if len(kept) > KEPT * len(going.sentences):
-                kept = list(range(len(going.sentences)))
-            going = self._go_on(going, kept, is_end, scores, types, parents)
-        if not all(self.ended):
+            if len(rest) > UNFINISHED_SHARE * len(beams.sentences):
+                rest = list(range(len(beams.sentences)))
+            beams = self._continue(beams, rest, is_end, scores, types, parents)
+        if not all(self.finished):
             raise UserError(NO_TRANSLATION)
-        return self.ended
+        return self.finished
 
-    def _candidates(self, step: int, going: Open) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the 2 · beam best continuations of each sentence, best first; in the last step, only end symbols.
-
-        Returns:
-            Their scores, their types, and the rows that they continue, (S, candidates) each.
-        """
-        before = going.scores[:, -1] if step else going.scores.new_zeros(len(going.tokens))
-        log_p, types = self._best_of_rows(step, going.tokens)
-        each, sentences = log_p.size(1), len(going.sentences)
-        total = (log_p + before[:, None]).nan_to_num_(-torch.inf, torch.inf, -torch.inf).view(sentences, -1)
-        scores, index = total.topk(min(2 * self.beam, total.size(1)))
-        first_rows = torch.arange(0, len(log_p), len(log_p) // sentences, device=self.device)
-        return scores, types.view(sentences, -1).gather(1, index), first_rows[:, None] + index // each
-
-    def _best_of_rows(self, step: int, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the log-probabilities and types (R, K) of the best continuations of each row."""
+    def _candidates(self, step: int, beams: Beams) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the 2 · beam best continuations of each sentence, best first; in the last step, only end symbols:
+        their scores, their types, and the rows that they continue, (S, candidates) each."""
         options = self.options
-        decoder = self.model.single_model.decoder
-        logits = decoder.forward(tokens, encoder_out=self.encoder_outs[0], incremental_state=self.states[0])[0]
+        logits, *_ = self.decoder.forward(
+            beams.tokens, encoder_out=self.encoder_outs[0], incremental_state=self.states[0]
+        )
         logits = logits[:, -1].float()
         if options.temperature != 1.0:
             logits = logits / options.temperature
         normalizer = log_sum_exp(logits)
         if step == self.max_len:
-            return logits[:, options.eos, None] - normalizer, torch.full_like(tokens[:, :1], options.eos)
-        logits[:, options.pad] = -torch.inf
-        if options.unk_penalty:
-            logits[:, options.unk] -= options.unk_penalty
-        if step < self.min_len:
-            logits[:, options.eos] = -torch.inf
-        best, types = largest(logits, 2 * self.beam)
-        return best - normalizer, types
+            best, types = logits[:, options.eos, None], torch.full_like(beams.tokens[:, :1], options.eos)
+        else:
+            logits[:, options.pad] = -torch.inf
+            if options.unk_penalty:
+                logits[:, options.unk] -= options.unk_penalty
+            if step < self.min_len:
+                logits[:, options.eos] = -torch.inf
+            best, types = largest(logits, 2 * self.beam)  # (R, K)
+        scores = best - normalizer
+        if step:
+            scores += beams.scores[:, -1:]
+        rows, sentences = len(scores), len(beams.sentences)
+        scores = scores.nan_to_num_(-torch.inf, torch.inf, -torch.inf).view(sentences, -1)
+        scores, index = scores.topk(min(2 * self.beam, scores.size(1)))
+        first_rows = torch.arange(0, rows, rows // sentences, device=self.device)
+        parents = first_rows[:, None] + index // best.size(1)
+        return scores, types.view(sentences, -1).gather(1, index), parents
 
-    def _end(self, step: int, going: Open, is_end: Tensor, scores: Tensor, parents: Tensor) -> None:
+    def _finish(self, beams: Beams, is_end: Tensor, scores: Tensor, parents: Tensor) -> None:
         """Store the hypotheses whose end symbol is among the `beam` best candidates of their sentence.
 
         A sentence keeps at most `beam` hypotheses, so finished sentences that are still in the batch get no more.
@@ -185,55 +159,39 @@ class QuickSearch:
             return
         i, j = best.nonzero().unbind(1)
         rows, totals = parents[i, j], scores[i, j]
-        tokens = torch.cat([going.tokens[rows, 1:], torch.full_like(rows[:, None], self.options.eos)], dim=1)
-        sums = torch.cat([going.scores[rows], totals[:, None]], dim=1)
-        each = torch.cat([sums[:, :1], sums.diff(dim=1)], dim=1)
-        for n, own in enumerate(ends):
-            hypotheses = self.ended[going.sentences[own]]
+        tokens = torch.cat([beams.tokens[rows, 1:], torch.full_like(rows[:, None], self.options.eos)], dim=1)
+        sums = torch.cat([beams.scores[rows], totals[:, None]], dim=1)
+        positional = torch.cat([sums[:, :1], sums.diff(dim=1)], dim=1)
+        for n, end in enumerate(ends):
+            hypotheses = self.finished[beams.sentences[end]]
             if len(hypotheses) < self.beam:
-                hypotheses.append(
-                    {
-                        "tokens": tokens[n],
-                        "score": totals[n],
-                        "attention": torch.empty(0),
-                        "alignment": torch.empty(0),
-                        "positional_scores": each[n],
-                    }
-                )
+                hypothesis = {"tokens": tokens[n], "score": totals[n], "positional_scores": positional[n]}
+                hypotheses.append({**hypothesis, "attention": torch.empty(0), "alignment": torch.empty(0)})
 
-    def _go_on(
-        self, going: Open, kept: list[int], is_end: Tensor, scores: Tensor, types: Tensor, parents: Tensor
-    ) -> Open:
-        """Continue the sentences `kept` with their `beam` best candidates that are not end symbols."""
-        all_go_on = len(kept) == len(going.sentences)
-        if not all_go_on:
-            index = torch.tensor(kept, device=self.device)
+    def _continue(
+        self, beams: Beams, rest: list[int], is_end: Tensor, scores: Tensor, types: Tensor, parents: Tensor
+    ) -> Beams:
+        """Continue the sentences `rest` of the batch with their `beam` best candidates that are not end symbols."""
+        are_all = len(rest) == len(beams.sentences)
+        if not are_all:
+            index = torch.tensor(rest, device=self.device)
             is_end, scores, types, parents = (x[index] for x in (is_end, scores, types, parents))
         places = torch.arange(is_end.size(1), device=self.device)
         order = torch.add(places, is_end, alpha=len(places))  # end symbols come last
         chosen = order.topk(self.beam, largest=False).indices
         scores, types, parents = (x.gather(1, chosen).flatten() for x in (scores, types, parents))
-        self._reorder(parents, all_go_on and len(parents) == len(going.tokens))
-        return Open(
-            [going.sentences[i] for i in kept],
-            torch.cat([going.tokens[parents], types[:, None]], dim=1),
-            torch.cat([going.scores[parents], scores[:, None]], dim=1),
-        )
-
-    def _reorder(self, parents: Tensor, within_sentences: bool) -> None:
-        """Reorder the model's caches.
-
-        Args:
-            parents: the row that each new row continues, (R,).
-            within_sentences: whether each new row continues a row of the same sentence, and so the same encoder output.
-        """
-        decoder = self.model.single_model.decoder
-        if within_sentences and isinstance(decoder, ReordersHypotheses):
-            decoder.reorder_hypotheses(self.states[0], parents)
+        within_sentences = are_all and len(parents) == len(beams.tokens)  # so each row keeps its encoder output
+        if within_sentences and hasattr(self.decoder, "reorder_hypotheses"):
+            self.decoder.reorder_hypotheses(self.states[0], parents)  # need not wait for the device
         else:
             self.model.reorder_incremental_state(self.states, parents)
         if not within_sentences:
             self.encoder_outs = self.model.reorder_encoder_out(self.encoder_outs, parents)
+        return Beams(
+            [beams.sentences[i] for i in rest],
+            torch.cat([beams.tokens[parents], types[:, None]], dim=1),
+            torch.cat([beams.scores[parents], scores[:, None]], dim=1),
+        )
 
 
 def log_sum_exp(x: Tensor) -> Tensor:

@@ -1,26 +1,33 @@
-"""The task `concat_translation`: translation of concatenated, packed sentence pairs, in either target direction."""
+"""The task `concat_translation`: translation of concatenated, packed sentence pairs, in either target direction.
+
+Letters: B sentences, n source and m target tokens.
+"""
 
 from argparse import Namespace
 from dataclasses import dataclass, field
 from typing import Optional
 
-from fairseq.data import LanguagePairDataset
+import torch
+from fairseq.data import Dictionary, LanguagePairDataset
 from fairseq.models import BaseFairseqModel
+from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
 from fairseq.sequence_scorer import SequenceScorer
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from fairseq.utils import resolve_max_positions
 from omegaconf import OmegaConf
+from torch import Tensor
 
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.long_sentences import truncate_source
 
 from ..data.concat_dataset import ConcatPairDataset
-from ..data.reverse import is_reversed, reverse_constraints, reverse_hypothesis, reverse_targets
+from ..data.reverse import is_reversed, reverse_constraints, reverse_hypothesis, reverse_targets, reverse_words
+from ..models.abd import ReverseContextModel
 from ..models.interface import takes
-from ..search.empty_source import translate_empty_sources
-from ..search.generators import build_ranked_generator, without_attention
-from ..search.reverse_lines import reverse_lines
+from ..search.agreement import AgreementSearch, load_reverse_models
+from ..search.beam_search import QuickSequenceGenerator
+from ..search.ranking import RankedGenerator, choose_penalty
 
 
 @dataclass
@@ -80,9 +87,8 @@ class ConcatTranslationTask(TranslationTask):
             raise UserError("--agreement-path cannot be combined with --eval-bleu: leave it out in training")
         model = super().build_model(cfg, from_checkpoint)
         self.with_packing = takes(model, "packing")
-        if (
-            from_checkpoint
-        ):  # `cfg` is part of the checkpoint's options or, for a model without a dataclass, all of them
+        if from_checkpoint:
+            # `cfg` is a part of the checkpoint's options or, for a model without a dataclass, all of them.
             trained = cfg if isinstance(cfg, Namespace) else OmegaConf.select(cfg, "..task")
             self.trained_reversed.append(is_reversed(trained))
         return model
@@ -105,23 +111,15 @@ class ConcatTranslationTask(TranslationTask):
                 "targets in reading order: leave one of them out"
             )
         if task_cfg is not None:
-            self._check_order([is_reversed(task_cfg)])
+            self.check_checkpoint(task_cfg)
         super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
         self.datasets[split] = self._concat(self.datasets[split])
 
     def check_checkpoint(self, trained) -> None:
-        """Refuse to resume a training with targets in the other order.
-
-        Args:
-            trained: the task's configuration in the checkpoint.
-
-        Raises:
-            UserError: --reverse-target differs from the checkpoint's.
-        """
+        """Raises UserError if --reverse-target differs from `trained`, the task's configuration in a checkpoint."""
         self._check_order([is_reversed(trained)])
 
     def _check_order(self, trained_reversed: list[bool]) -> None:
-        """Raises UserError if a model was trained with targets in the other order."""
         if (not self.cfg.reverse_target) in trained_reversed:
             raise UserError(
                 "the checkpoint was trained without --reverse-target: leave out --reverse-target"
@@ -134,22 +132,21 @@ class ConcatTranslationTask(TranslationTask):
         translated."""
         if self.longest_source is not None:
             src_tokens = [truncate_source(tokens, self.longest_source) for tokens in src_tokens]
-        src_lengths = [len(tokens) for tokens in src_tokens]
-        return self._concat(super().build_dataset_for_inference(src_tokens, src_lengths, constraints))
+        pairs = super().build_dataset_for_inference(src_tokens, [len(tokens) for tokens in src_tokens], constraints)
+        return self._concat(pairs)
 
     def _concat(self, pairs: LanguagePairDataset) -> ConcatPairDataset:
-        return ConcatPairDataset(
-            pairs,
-            self.source_dictionary.pad(),
-            with_packing=self.with_packing,
-            reverse_target=self.cfg.reverse_target,
-        )
+        padding_idx, reverse_target = self.source_dictionary.pad(), self.cfg.reverse_target
+        return ConcatPairDataset(pairs, padding_idx, with_packing=self.with_packing, reverse_target=reverse_target)
 
     def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, prefix_allowed_tokens_fn=None):
-        """Build a generator with this task's options, or one of the class `seq_gen_cls` if it is given.
+        """Build the search that the options choose, with ranked hypotheses, or a generator of the class `seq_gen_cls`.
+
+        Args:
+            args: fairseq's GenerationConfig or, with --eval-bleu, a Namespace of those options that the user sets.
 
         Raises:
-            UserError: a model was trained with targets in the other order.
+            UserError: options exclude each other, or a model was trained with targets in another order.
         """
         self._check_order(self.trained_reversed)
         limits = [self.max_positions(), *(model.max_positions() for model in models)]
@@ -157,7 +154,33 @@ class ConcatTranslationTask(TranslationTask):
         build = super().build_generator
         if seq_gen_cls is not None:
             return build(models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
-        return build_ranked_generator(self, build, models, args, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
+        alignment = getattr(args, "print_alignment", None)
+        replaces_unk = getattr(args, "replace_unk", None) is not None
+        others = [getattr(args, name, None) for name in ("score_reference", "lm_path")]
+        if self.cfg.agreement_path and any([*others, alignment, replaces_unk, self.cfg.reverse_target]):
+            raise UserError(
+                "--agreement-path cannot be combined with --reverse-target, --print-alignment, --replace-unk, "
+                "--score-reference or --lm-path: leave those out (--path names left-to-right models)"
+            )
+        alpha, unnormalized = getattr(args, "lenpen", 1.0), getattr(args, "unnormalized", False)
+        penalty = choose_penalty(alpha, self.cfg.gnmt_length_penalty, unnormalized)
+        kind = SequenceGenerator if self.cfg.stock_search else QuickSequenceGenerator
+        extra = dict(extra_gen_cls_kwargs or {})
+        if alignment or replaces_unk:  # --replace-unk copies the word that an unknown word is aligned to
+            kind, extra["print_alignment"] = SequenceGeneratorWithAlignment, alignment or "hard"
+        generator = build(models, args, kind, extra, prefix_allowed_tokens_fn)
+        if isinstance(generator, SequenceScorer):
+            return generator
+        generator.normalize_scores = False  # the ranking divides by the penalty
+        if self.cfg.agreement_path:
+            # The task keeps the models, because fairseq's interface in Python builds a generator for each call.
+            self.reverse_models = self.reverse_models or load_reverse_models(self)
+            weight = next(models[0].parameters())
+            for model in self.reverse_models:
+                model.to(device=weight.device, dtype=weight.dtype)
+            reverse_generator = build(self.reverse_models, args, kind, None)
+            generator = AgreementSearch(generator, reverse_generator, self.reverse_models, self.target_dictionary)
+        return RankedGenerator(generator, penalty)
 
     def inference_step(self, generator, models, sample, prefix_tokens=None, constraints=None):
         """Return hypotheses in reading order. The batch's target, which fairseq prints afterwards, changes to reading
@@ -172,15 +195,69 @@ class ConcatTranslationTask(TranslationTask):
         hypotheses = super().inference_step(generator, models, sample, prefix_tokens, constraints)
         if not isinstance(generator, SequenceScorer):
             translate_empty_sources(hypotheses, sample["net_input"]["src_tokens"], self.source_dictionary)
-        return self._in_reading_order(hypotheses, sample) if self.cfg.reverse_target else hypotheses
+        if not self.cfg.reverse_target:
+            return hypotheses
+        pad, eos = self.target_dictionary.pad(), self.target_dictionary.eos()
+        if sample.get("target") is not None:
+            sample["target"].copy_(reverse_targets(sample["target"], pad))
+        return [[reverse_hypothesis(hypothesis, eos) for hypothesis in of_sentence] for of_sentence in hypotheses]
 
     def _inference_with_bleu(self, generator, sample, model):
-        """Translate for --eval-bleu, without attention output, which it does not use."""
-        with without_attention(model.decoder):
+        """Translate for --eval-bleu, without attention output, which it does not use and which makes searches slow."""
+        needed = getattr(model.decoder, "need_attn", False)
+        model.decoder.need_attn = False
+        try:
             return super()._inference_with_bleu(generator, sample, model)
+        finally:
+            model.decoder.need_attn = needed
 
-    def _in_reading_order(self, hypotheses: list[list[dict]], sample: dict) -> list[list[dict]]:
-        dictionary = self.target_dictionary
-        if sample.get("target") is not None:
-            sample["target"].copy_(reverse_targets(sample["target"], dictionary.pad()))
-        return [[reverse_hypothesis(one, dictionary.eos()) for one in found] for found in hypotheses]
+
+def has_no_words(src_tokens: Tensor, dictionary: Dictionary) -> Tensor:
+    """Return (B,), True for sources (B, n) that contain only padding and end symbols."""
+    return (src_tokens.eq(dictionary.pad()) | src_tokens.eq(dictionary.eos())).all(1)
+
+
+def translate_empty_sources(hypotheses: list[list[dict]], src_tokens: Tensor, dictionary: Dictionary) -> None:
+    """Replace, in a list of each sentence's hypotheses, those of empty sources (B, n) by one empty hypothesis of
+    probability 1."""
+    for i in has_no_words(src_tokens, dictionary).nonzero().flatten().tolist():
+        best = hypotheses[i][0]
+        empty = {
+            "tokens": best["tokens"].new_tensor([dictionary.eos()]),
+            "score": torch.zeros_like(best["score"]),
+            "positional_scores": best["positional_scores"].new_zeros(1),
+            "attention": best["attention"][..., :1],
+            "alignment": [],
+        }
+        hypotheses[i] = [{**best, **empty}]
+
+
+@torch.no_grad()
+def reverse_lines(
+    models: list[BaseFairseqModel], sample: dict, dictionaries: tuple[Dictionary, Dictionary], reverse_target: bool
+) -> list[str]:
+    """Return the lines `R-` of --print-reverse for a batch: the number of each sentence, if the command numbers them,
+    and the reverse translation in reading order that the first model which has one attends to.
+
+    Args:
+        dictionaries: the source and the target dictionary.
+        reverse_target: whether the models' targets are from right to left; their reverse translations are then in
+            reading order.
+
+    Raises:
+        UserError: no model has a reverse translation.
+    """
+    model = next((model for model in models if isinstance(model, ReverseContextModel)), None)
+    if model is None:
+        raise UserError(
+            "--print-reverse: these models have no reverse translation; only abd, nsc_rt and nsc_hs have one"
+        )
+    src_tokens, (source, target) = sample["net_input"]["src_tokens"], dictionaries
+    rows = model.reverse_translations(src_tokens)  # (B, m), padded on the right
+    numbers = sample["id"].tolist() if "id" in sample else [""] * len(rows)
+    lines = []
+    for number, row, is_empty in zip(numbers, rows, has_no_words(src_tokens, source).tolist(), strict=True):
+        words = row[:0] if is_empty else row[row.ne(target.pad()) & row.ne(target.eos())]
+        words = words if reverse_target else reverse_words(words, target.eos())
+        lines.append(f"R-{number}\t{target.string(words)}")
+    return lines

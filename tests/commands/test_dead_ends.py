@@ -122,11 +122,10 @@ def test_user_dir_that_is_a_checkout(tiny_data, tmp_path, name):
 
 
 def test_a_plugin_without_one_of_its_requirements(tiny_data, tmp_path):
-    """It is imported half-way, so that its optimizers are unknown, but that is not what is wrong."""
     (tmp_path / "sacremoses.py").write_text("import no_joblib")
     given = ("--user-dir", "lwc_fairseq", "--optimizer", "fused_adam", *STOCK)
     message = refused("fairseq-train", tiny_data, *given, PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
-    assert "error: --user-dir lwc_fairseq: No module named 'no_joblib'; install what the package needs with" in message
+    assert "error: --user-dir lwc_fairseq: No module named 'no_joblib'; install what this package needs" in message
 
 
 def test_user_dir_that_is_a_file(tiny_data):

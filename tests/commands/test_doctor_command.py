@@ -4,11 +4,12 @@ import sys
 
 import pytest
 import torch
+from packaging.requirements import Requirement
 
 from conftest import LONG, run
 from environments import environment_without
 from lwc_fairseq.cli import doctor
-from lwc_fairseq.cli.doctor import Requirement, examine, of_commands, of_cuda, of_import, of_requirement
+from lwc_fairseq.cli.doctor import examine, of_commands, of_cuda, of_import, of_requirement
 
 
 def test_of_a_sound_environment():
@@ -108,7 +109,7 @@ def test_what_is_missing(tmp_path, missing, install, advice):
     command = f"{tmp_path / 'bin' / 'python'} -m pip install {install}"
     assert done.stdout.endswith(f"\n1 problem found\n\n{missing}: missing\n    {command}\n")
 
-    done = run("lwc-fairseq", "table", **here)
+    done = run("lwc-fairseq", "table", "lwc_table3", "--data", "data", "--out", "out", **here)
     assert done.returncode == 1 and done.stderr.startswith(f"lwc-fairseq: error: {advice}")
     assert len(done.stderr.splitlines()) == 1
 

@@ -10,7 +10,7 @@ from pages import every_page, headings, links, option_tables
 
 from conftest import ROOT
 from lwc_fairseq.criterions.bidirectional_cross_entropy import BidirectionalCrossEntropyConfig
-from lwc_fairseq.optim.rmsprop import RMSpropConfig
+from lwc_fairseq.optim import RMSpropConfig
 from lwc_fairseq.tasks.concat_translation import ConcatTranslationConfig
 
 TABLES = option_tables(ROOT / "docs" / "models.md")

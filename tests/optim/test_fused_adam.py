@@ -4,7 +4,7 @@ import pytest
 import torch
 from fairseq.optim.adam import FairseqAdam, FairseqAdamConfig
 
-from lwc_fairseq.optim.fused_adam import FusedAdam, FusedAdamConfig, parse_betas
+from lwc_fairseq.optim import FusedAdam, FusedAdamConfig, parse_betas
 
 SETTINGS = {"adam_betas": "(0.8, 0.95)", "weight_decay": 0.1, "lr": [1e-2]}
 

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from lwc_fairseq.optim.rmsprop import CenteredRMSprop
+from lwc_fairseq.optim import CenteredRMSprop
 
 SETTINGS = {"lr": 0.03, "rho": 0.9, "eps": 1e-3}
 

@@ -7,7 +7,7 @@ from fairseq.sequence_generator import SequenceGenerator
 
 from conftest import EOS, PAD, make_deepatt, make_dictionary, random_batch
 from lwc_fairseq.search.agreement import AgreementSearch
-from lwc_fairseq.search.ranking import RankedGenerator, choose_ranking
+from lwc_fairseq.search.ranking import RankedGenerator, choose_penalty
 from lwc_fairseq.tasks.concat_translation import ConcatTranslationConfig, ConcatTranslationTask
 
 TYPES = 6  # the four special ones and two words
@@ -36,12 +36,12 @@ RANKINGS = {"unnormalized": lambda m: 1, "length": lambda m: m, "gnmt": lambda m
 def test_agreement_equals_brute_force(penalty):
     """If the beam holds every sentence of one to three words, the first one is the best under both models."""
     alpha = 1.5 if penalty == "gnmt" else 1.0
-    ranking = choose_ranking(alpha, gnmt=penalty == "gnmt", unnormalized=penalty == "unnormalized")
+    length_penalty = choose_penalty(alpha, gnmt=penalty == "gnmt", unnormalized=penalty == "unnormalized")
     every = [words for n in (1, 2, 3) for words in itertools.product((4, 5), repeat=n)]
     (model, reverse_model), search = make_search(beam=len(every), length=3)
     src, _ = random_batch([(4, 1), (2, 1), (6, 1)], types=15)
     sample = {"net_input": {"src_tokens": src, "src_lengths": src.ne(PAD).sum(1)}}
-    for row, found in zip(src, RankedGenerator(search, ranking).generate([model], sample), strict=True):
+    for row, found in zip(src, RankedGenerator(search, length_penalty).generate([model], sample), strict=True):
         source = row[row.ne(PAD)]
         totals, of_words = {}, {}
         for words in every:

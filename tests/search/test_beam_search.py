@@ -8,7 +8,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from conftest import EOS, make_abd, make_deepatt, make_lwc, make_transformer, random_batch
 from lwc_fairseq.search import beam_search
 from lwc_fairseq.search.beam_search import QuickSequenceGenerator, largest
-from lwc_fairseq.search.ranking import RankedGenerator, choose_ranking
+from lwc_fairseq.search.ranking import RankedGenerator, choose_penalty
 
 MODELS = {
     "lwc": lambda: make_lwc(types=40),
@@ -19,11 +19,11 @@ MODELS = {
 LENGTHS = [(5, 1), (2, 1), (9, 1), (1, 1), (3, 1)]
 
 
-def search(kind, model, sources, ranking=None, **settings):
+def search(kind, model, sources, penalty=None, **settings):
     options = {"beam_size": 4, "max_len_a": 1.5, "max_len_b": 3, **settings}
     generator = kind([model], model.decoder.dictionary, **options)
-    if ranking is not None:
-        generator = RankedGenerator(generator, ranking)
+    if penalty is not None:
+        generator = RankedGenerator(generator, penalty)
     model.make_generation_fast_()
     lengths = sources.ne(1).sum(1)
     with torch.no_grad():
@@ -59,8 +59,8 @@ def test_equals_fairseqs_search(monkeypatch, name, settings):
     monkeypatch.setattr(beam_search, "GROUP", 2)  # so that groups matter in a small vocabulary
     model = ends_now_and_then(MODELS[name]())
     sources, _ = random_batch(LENGTHS, types=40)
-    ranking = choose_ranking(settings.get("len_penalty", 1.0), unnormalized=not settings.get("normalize_scores", True))
-    found = search(QuickSequenceGenerator, model, sources, ranking, **settings)
+    penalty = choose_penalty(settings.get("len_penalty", 1.0), unnormalized=not settings.get("normalize_scores", True))
+    found = search(QuickSequenceGenerator, model, sources, penalty, **settings)
     expected = search(SequenceGenerator, model, sources, **settings)
     if not settings:
         assert len({len(one["tokens"]) for sentence in expected for one in sentence}) > 1

@@ -49,7 +49,7 @@ def test_searches(settings, options, kind):
     ],
 )
 def test_rankings(settings, options, penalty):
-    assert build(settings, **options).ranking.penalty(13) == penalty
+    assert build(settings, **options).penalty(13) == penalty
 
 
 def test_scores_of_references_and_classes_of_callers_are_fairseqs():

@@ -6,7 +6,7 @@ from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithA
 
 from conftest import PAD, make_dictionary, make_lwc, random_batch
 from lwc_fairseq.search.beam_search import QuickSequenceGenerator
-from lwc_fairseq.search.ranking import RankedGenerator, choose_ranking
+from lwc_fairseq.search.ranking import RankedGenerator, choose_penalty, rank
 
 SETTINGS = {"beam_size": 5, "max_len_a": 0, "max_len_b": 15}
 
@@ -35,12 +35,12 @@ def words_and_scores(hypotheses):
 
 
 def test_penalties():
-    gnmt = {alpha: choose_ranking(alpha, gnmt=True).penalty for alpha in (0.0, 0.5, 1.0, 1.1)}
+    gnmt = {alpha: choose_penalty(alpha, gnmt=True) for alpha in (0.0, 0.5, 1.0, 1.1)}
     assert gnmt[1.1](1) == 1 and gnmt[1.0](7) == 2 and gnmt[0.5](19) == 2 and gnmt[0.0](30) == 1
-    assert choose_ranking(2.0).penalty(3) == 9
-    assert choose_ranking(2.0, unnormalized=True).penalty(3) == 1
+    assert choose_penalty(2.0)(3) == 9
+    assert choose_penalty(2.0, unnormalized=True)(3) == 1
     with pytest.raises(ValueError, match="--gnmt-length-penalty and --unnormalized exclude each other"):
-        choose_ranking(1.0, gnmt=True, unnormalized=True)
+        choose_penalty(1.0, gnmt=True, unnormalized=True)
 
 
 @pytest.mark.parametrize("unnormalized", [False, True])
@@ -48,15 +48,15 @@ def test_penalties():
 def test_without_gnmts_penalty_it_is_fairseqs_ranking(model, sample, alpha, unnormalized):
     expected = plain_hypotheses(model, sample, len_penalty=alpha, normalize_scores=not unnormalized)
     found = plain_hypotheses(model, sample, normalize_scores=False)
-    ranking = choose_ranking(alpha, unnormalized=unnormalized)
-    assert [words_and_scores(one) for one in ranking.rank(found)] == [words_and_scores(one) for one in expected]
+    penalty = choose_penalty(alpha, unnormalized=unnormalized)
+    assert [words_and_scores(one) for one in rank(found, penalty)] == [words_and_scores(one) for one in expected]
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.1, 3.0])
 @pytest.mark.parametrize("kind", [QuickSequenceGenerator, SequenceGenerator, SequenceGeneratorWithAlignment])
 def test_gnmts_penalty_divides_the_log_probability(model, sample, kind, alpha):
     search = kind([model], make_dictionary(8), **SETTINGS, normalize_scores=False)
-    found = RankedGenerator(search, choose_ranking(alpha, gnmt=True)).generate([model], sample)
+    found = RankedGenerator(search, choose_penalty(alpha, gnmt=True)).generate([model], sample)
     lengths = set()
     for before, after in zip(plain_hypotheses(model, sample), found, strict=True):
         expected = {
@@ -73,7 +73,7 @@ def test_gnmts_penalty_divides_the_log_probability(model, sample, kind, alpha):
 
 def test_positional_scores_stay_log_probabilities(model, sample):
     search = SequenceGenerator([model], make_dictionary(8), **SETTINGS, normalize_scores=False)
-    found = RankedGenerator(search, choose_ranking(2.0, gnmt=True)).generate([model], sample)
+    found = RankedGenerator(search, choose_penalty(2.0, gnmt=True)).generate([model], sample)
     for before, after in zip(plain_hypotheses(model, sample), found, strict=True):
         scores = {tuple(one["tokens"].tolist()): one["positional_scores"] for one in before}
         assert all(torch.equal(one["positional_scores"], scores[tuple(one["tokens"].tolist())]) for one in after)

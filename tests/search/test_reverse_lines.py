@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from conftest import EOS, PAD, make_abd, make_deepatt, make_dictionary
-from lwc_fairseq.search.reverse_lines import reverse_lines
+from lwc_fairseq.tasks.concat_translation import reverse_lines
 
 SOURCES = torch.tensor([[5, 6, EOS], [PAD, PAD, EOS], [7, 8, EOS]])
 

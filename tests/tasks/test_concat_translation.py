@@ -76,4 +76,4 @@ def test_replacing_unknown_words_keeps_the_length_penalty():
     model.make_generation_fast_(need_attn=False)
     generator = make_task(gnmt_length_penalty=True).build_generator([model], Namespace(beam=2, replace_unk=""))
     assert isinstance(generator.generator, SequenceGeneratorWithAlignment)
-    assert generator.ranking.penalty(7) == 2
+    assert generator.penalty(7) == 2
