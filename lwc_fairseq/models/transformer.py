@@ -48,8 +48,8 @@ class ContextGate(nn.Module):
 
         z = σ(w · [x; t; s] + b),   2 (1 - z) t + 2 z s
 
-    Here x is the state, t the target context and s the source context of a position, d numbers each, and z is a scalar.
-    w and b are initially 0, so that z is ½ and the result is t + s, as in a layer without the gate.
+    Here x is the state, t the target context and s the source context of a position, and z is a scalar. w and b are
+    initially 0, so that z is ½ and the result is t + s, as in a layer without the gate.
     """
 
     def __init__(self, embed_dim: int):
