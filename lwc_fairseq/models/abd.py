@@ -19,12 +19,12 @@ from dataclasses import dataclass, field, replace
 from typing import Optional
 
 import torch
+import torch.nn.functional as F
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 from fairseq.dataclass import ChoiceEnum
 from fairseq.models import register_model
 from omegaconf import OmegaConf
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.dictionaries import OtherWords, check_words
@@ -318,8 +318,9 @@ class ABDModel(ReverseContextModel, BidirectionalModel):
         runs += [reference] if backward else []
         if not runs:
             return reverse_memory(translation.states, translation.padding_mask), None
-        tokens = pad_sequence([run.T for run in runs], padding_value=pad)  # (steps, runs, B)
-        steps, _ = decoder.run(tokens.permute(2, 1, 0).flatten(0, 1), start)
+        width = max(run.size(1) for run in runs)
+        padded = [F.pad(run, (0, width - run.size(1)), value=pad) for run in runs]
+        steps, _ = decoder.run(torch.stack(padded, dim=1).flatten(0, 1), start)
         by_run = [take_rows(steps, i, len(runs), run.size(1)) for i, run in enumerate(runs)]
         states = by_run[0].states if self.training else translation.states
         return reverse_memory(states, translation.padding_mask), by_run[-1]

@@ -66,9 +66,6 @@ class ContextGate(nn.Module):
 
     Here x is the state, t the target context and s the source context of a position, and z is a scalar. w and b are
     initially 0, so that z is ½ and the result is t + s, as in a layer without the gate.
-
-    Args:
-        embed_dim: d.
     """
 
     def __init__(self, embed_dim: int):
