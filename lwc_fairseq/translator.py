@@ -12,7 +12,7 @@ from omegaconf import DictConfig
 from torch import Tensor
 
 from lwc_fairseq_compat import UserError
-from lwc_fairseq_compat.long_sentences import truncate_source
+from lwc_fairseq_compat.data import truncate_source
 from lwc_fairseq_compat.search_options import check_names_and_types, check_search
 
 

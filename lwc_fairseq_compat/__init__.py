@@ -25,10 +25,10 @@ except Exception as error:  # every `import torch` of the environment would fail
     Finder = None
 
 PATCH_FILES = (
-    *("stack", "errors", "streams", "text", "options", "checkpoints", "writing", "saving", "loading"),
-    *("resuming", "positions", "data", "splits", "dictionaries", "indexed", "alignments", "preprocessing"),
+    *("stack", "errors", "text", "options", "checkpoints", "writing", "saving", "loading"),
+    *("resuming", "batches", "data", "dictionaries", "indexed", "preprocessing"),
     *("search_options", "generation", "copying", "scoring", "plugins", "fingerprints", "processes"),
-    *("progress", "termination", "long_sentences", "precision", "bleu", "optimizers", "schedules"),
+    *("progress", "termination", "precision", "optimizers", "schedules"),
     *("training_options", "validation", "hydra"),
 )
 """The order of the patches. If two patches wrap the same function, the later patch calls the earlier one."""

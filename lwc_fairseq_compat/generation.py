@@ -1,4 +1,4 @@
-"""Options of ``fairseq-generate`` and ``fairseq-interactive`` that fail or do nothing in fairseq 0.12.2."""
+"""The search: options of ``fairseq-generate`` and ``fairseq-interactive`` that fail or do nothing in fairseq 0.12.2."""
 
 import functools
 import logging
@@ -6,7 +6,6 @@ import math
 import sys
 import textwrap
 
-import numpy as np
 import torch
 
 from .errors import UserError
@@ -103,99 +102,42 @@ def print_soft_alignments(post_process_prediction):
     return post_process_with_rows_as_pairs
 
 
-@mends("fairseq.options", "get_generation_parser")
-def generate_one_shard(get_generation_parser):
-    """Let ``fairseq-generate --num-shards 4 --shard-id 0`` translate a quarter of the batches.
-
-    Why: the command reads the size of a distributed job instead, and translates everything. This patch changes the
-    parser, because ``fairseq_cli/generate.py`` may be imported before PyTorch, and so before this package.
-    Needed: always.
-    """
-
-    @functools.wraps(get_generation_parser)
-    def get_generation_parser_with_shards(interactive=False, **settings):
-        parser = get_generation_parser(interactive=interactive, **settings)
-        if not interactive:  # fairseq-interactive always translates all of its input
-            parser._option_string_actions["--num-shards"].dest = "distributed_world_size"
-            parser._option_string_actions["--shard-id"].dest = "distributed_rank"
-        return parser
-
-    return get_generation_parser_with_shards
-
-
-@mends("fairseq.data.iterators", "ShardedIterator.__init__")
-def name_missing_shard(init):
-    """Say which values of ``--shard-id`` are valid.
-
-    Why: fairseq's message gives no value. Needed: always.
-    """
-
-    @functools.wraps(init)
-    def init_of_known_shard(self, iterable, num_shards, shard_id, **settings):
-        if not 0 <= shard_id < num_shards:
-            raise UserError(
-                f"--shard-id {shard_id}: with --num-shards {num_shards} it must be from 0 to {num_shards - 1}"
-            )
-        init(self, iterable, num_shards, shard_id, **settings)
-
-    return init_of_known_shard
-
-
-@mends("fairseq.data.fairseq_dataset", "FairseqDataset.batch_by_size")
-def translate_long_lines_alone(batch_by_size):
-    """Translate a line that is longer than ``--max-tokens`` alone, with a warning.
-
-    This applies to data without targets, as in ``fairseq-interactive``. A training or test set is refused as before.
-    Why: fairseq ends the command. Needed: always.
-    """
-    logger = logging.getLogger("fairseq.data.fairseq_dataset")
-
-    @functools.wraps(batch_by_size)
-    def batch_by_size_or_alone(self, indices, max_tokens=None, **limits):
-        if max_tokens is None or getattr(self, "tgt", self) is not None:
-            return batch_by_size(self, indices, max_tokens=max_tokens, **limits)
-        lengths = {index: self.num_tokens(index) for index in indices}
-        alone = [index for index in indices if lengths[index] > max_tokens]
-        for index in alone:
-            logger.warning(f"a line of {lengths[index]} tokens, more than --max-tokens {max_tokens}: translated alone")
-        rest = np.array([index for index in indices if lengths[index] <= max_tokens], dtype=np.int64)
-        batches = batch_by_size(self, rest, max_tokens=max_tokens, **limits) if len(rest) else []
-        return [*batches, *(np.array([index]) for index in alone)]
-
-    return batch_by_size_or_alone
-
-
 @mends("fairseq.sequence_generator", "SequenceGenerator._generate")
 def end_every_search(generate):
     """Give each sentence a translation, or say in one line why there is none.
 
     A sentence whose constraints cannot be met is translated without them, with a warning.
     Why: fairseq ends with an assertion if a hypothesis may not end in the last step, and if a source is so short that
-    ``--max-len-a`` allows less than ``--min-len``. Needed: always.
+    ``--max-len-a`` allows less than ``--min-len``. ``fairseq-generate`` gives no constraints. Needed: always.
     """
     from fairseq import sequence_generator
 
     @functools.wraps(generate)
     def generate_to_the_end(self, sample, prefix_tokens=None, constraints=None, bos_token=None):
+        if constraints is None and self.search.supports_constraints:
+            raise UserError(
+                "--constraints: there are none, because a test set has none: leave it out, or use fairseq-interactive, "
+                "which reads a sentence's constraints after it, each after a tab"
+            )
         min_len = self.min_len
         self.min_len = possible_min_len(self, sample["net_input"])
         self.search.stop_on_max_len = True
         if constraints is not None:
             warn_of_unknown_constraints(constraints, self.tgt_dict)
         try:
-            found = generate(self, sample, prefix_tokens, constraints, bos_token)
-            without = [i for i, hypotheses in enumerate(found) if not hypotheses]
+            hypotheses = generate(self, sample, prefix_tokens, constraints, bos_token)
+            without = [i for i, row in enumerate(hypotheses) if not row]
             if without and constraints is not None:
                 constraints = leave_out_constraints(constraints, without, self.tgt_dict)
                 again = generate(self, sample, prefix_tokens, constraints, bos_token)
-                found = [hypotheses or again[i] for i, hypotheses in enumerate(found)]
+                hypotheses = [row or again[i] for i, row in enumerate(hypotheses)]
         finally:
             self.min_len = min_len
-        if not all(found):
+        if not all(hypotheses):
             raise UserError(NOTHING_ALLOWED if hasattr(self.search, "prefix_allowed_tokens_fn") else NO_TRANSLATION)
-        if isinstance(self, sequence_generator.SequenceGeneratorWithAlignment):
-            return [fill_up(hypotheses, self.beam_size) for hypotheses in found]
-        return found
+        if isinstance(self, sequence_generator.SequenceGeneratorWithAlignment):  # which expects a full beam of them
+            return [row + [{**row[-1], "is_copy": True}] * (self.beam_size - len(row)) for row in hypotheses]
+        return hypotheses
 
     return generate_to_the_end
 
@@ -212,11 +154,6 @@ def count_positions_in_whole_numbers(max_decoder_positions):
         return int(max_decoder_positions(self))
 
     return max_decoder_positions_as_int
-
-
-def fill_up(hypotheses, number):
-    """Return so many hypotheses, with copies of the last one at the end, which :func:`align_fast_models` drops."""
-    return hypotheses + [{**hypotheses[-1], "is_copy": True} for _ in range(number - len(hypotheses))]
 
 
 def possible_min_len(generator, net_input):
@@ -296,39 +233,20 @@ def name_missing_alignment(generate):
 
     @functools.wraps(generate)
     def generate_with_alignment(self, models, sample, **kwargs):
-        found = generate(self, models, sample, **kwargs)
-        if self.compute_alignment and any(hypothesis["alignment"] is None for (hypothesis, *_) in found):
+        hypotheses = generate(self, models, sample, **kwargs)
+        if self.compute_alignment and any(best["alignment"] is None for best, *_ in hypotheses):
             raise UserError("--print-alignment: this model gives no alignments with --score-reference: leave one out")
-        return found
+        return hypotheses
 
     return generate_with_alignment
-
-
-@mends("fairseq.search", "LexicallyConstrainedBeamSearch.init_constraints")
-def name_missing_constraints(init_constraints):
-    """Say that a search has no constraints.
-
-    Why: ``fairseq-generate`` gives none, and fairseq fails with a traceback. Needed: always.
-    """
-
-    @functools.wraps(init_constraints)
-    def init_given_constraints(self, batch_constraints, beam_size):
-        if batch_constraints is None:
-            raise UserError(
-                "--constraints: there are none, because a test set has none: leave it out, or use fairseq-interactive, "
-                "which reads a sentence's constraints after it, each after a tab"
-            )
-        return init_constraints(self, batch_constraints, beam_size)
-
-    return init_given_constraints
 
 
 @mends("fairseq.sequence_generator", "SequenceGeneratorWithAlignment.generate")
 def align_fast_models(generate):
     """Let models give their attention to a search for alignments, also after ``make_generation_fast_()``.
 
-    Why: fairseq decides about attention when a model is made fast, and then fails with a traceback. It also expects as
-    many hypotheses of each sentence as the beam is wide. Needed: always.
+    Why: fairseq decides about attention when a model is made fast, and then fails with a traceback. This patch also
+    removes the copies that :func:`end_every_search` adds. Needed: always.
     """
 
     @functools.wraps(generate)
@@ -337,10 +255,10 @@ def align_fast_models(generate):
         for module in quiet:
             module.need_attn = True
         try:
-            found = generate(self, models, sample, **kwargs)
+            hypotheses = generate(self, models, sample, **kwargs)
         finally:
             for module in quiet:
                 module.need_attn = False
-        return [[one for one in hypotheses if "is_copy" not in one] for hypotheses in found]
+        return [[hypothesis for hypothesis in row if "is_copy" not in hypothesis] for row in hypotheses]
 
     return generate_with_attention

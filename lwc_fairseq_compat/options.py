@@ -3,10 +3,10 @@
 import functools
 import os
 
-from .bleu import read_json
 from .errors import UserError
 from .hooks import mends
 from .optimizers import read_dictionary
+from .scoring import read_json
 from .search_options import check_eval_bleu_args
 from .training_options import check_training
 

@@ -14,6 +14,7 @@ from dataclasses import fields
 from enum import Enum
 from math import inf
 
+from .data import require_targets
 from .errors import UserError
 from .hooks import mends
 
@@ -49,6 +50,7 @@ OF_REFERENCES = ("score_reference", "prefix_size", "sacrebleu")
 """Options that need the references of a test set."""
 
 POST_PROCESSES = "subword_nmt, sentencepiece, wordpiece, letter, silence, _EOW, @@, none"
+WORDS = {int: "a whole number", float: "a number", bool: "True or False", str: "a string", type(None): "None"}
 
 
 @functools.cache
@@ -73,10 +75,13 @@ def check_search(options, where=None, types=None):
     value = {name: options.get(name, field.default) for name, field in option_fields().items()}
     given = {name for name, field in option_fields().items() if value[name] != field.default}
 
+    def word(name):
+        """Return an option as the user writes it."""
+        return name if where else "--" + name.replace("_", "-")
+
     def text(name):
         """Return an option as the user writes it, with its value."""
-        word = name if where else "--" + name.replace("_", "-")
-        return word if value[name] is True else f"{word} {value[name]}"
+        return word(name) if value[name] is True else f"{word(name)} {value[name]}"
 
     def refuse(reason):
         raise UserError(f"{where}: {reason}" if where else reason)
@@ -91,11 +96,11 @@ def check_search(options, where=None, types=None):
         refuse(f"{' and '.join(map(text, chosen))} are different searches: leave out all but one")
     for name in ("sampling_topk", "sampling_topp"):
         if name in given and not value["sampling"]:
-            refuse(f"{text(name)} needs {option_name('sampling', where)}")
+            refuse(f"{text(name)} needs {word('sampling')}")
     if {"sampling_topk", "sampling_topp"} <= given:
         refuse(f"{text('sampling_topk')} and {text('sampling_topp')} exclude each other: leave one out")
     if "diverse_beam_strength" in given and "diverse_beam_groups" not in given:
-        refuse(f"{text('diverse_beam_strength')} needs {option_name('diverse_beam_groups', where)}")
+        refuse(f"{text('diverse_beam_strength')} needs {word('diverse_beam_groups')}")
     if value["nbest"] > value["beam"] and not value["score_reference"]:
         refuse(f"{text('nbest')} is more than {text('beam')}, and the search finds no more: raise the beam")
     if value["min_len"] > value["max_len_b"] and not value["max_len_a"] and not value["match_source_len"]:
@@ -103,20 +108,15 @@ def check_search(options, where=None, types=None):
     if value["score_reference"]:
         for name in OF_SEARCHES:
             if name in given:
-                refuse(f"{text('score_reference')} does not search: leave out {option_name(name, where)}")
+                refuse(f"{text('score_reference')} does not search: leave out {word(name)}")
         if value["print_alignment"] == "soft":
             refuse(f"{text('score_reference')} has only hard alignments: leave out {text('print_alignment')}")
     if "lm_weight" in given and value["lm_path"] is None:
-        refuse(f"{text('lm_weight')} needs {option_name('lm_path', where)}, a language model")
-    check_sizes(value, given, text, refuse, types)
-
-
-def check_sizes(value, given, text, refuse, types):
-    """Check the numbers that the beam and, if it is known, the vocabulary limit."""
+        refuse(f"{text('lm_weight')} needs {word('lm_path')}, a language model")
     beam = value["beam"] if types is None else min(value["beam"], types - 1)  # as fairseq lowers it
-    beam_text = text("beam") if beam == value["beam"] else f"{text('beam')}, lowered to {beam} of {types} types,"
     if "diverse_beam_groups" in given and beam % value["diverse_beam_groups"]:
-        refuse(f"{beam_text} is not divisible by {text('diverse_beam_groups')}")
+        lowered = "" if beam == value["beam"] else f", lowered to {beam} of {types} types,"
+        refuse(f"{text('beam')}{lowered} is not divisible by {text('diverse_beam_groups')}")
     if types is None:
         return
     if value["sampling_topk"] > types:
@@ -126,11 +126,6 @@ def check_sizes(value, given, text, refuse, types):
             refuse(
                 f"{text(name)} chooses from twice {text('beam')} types, but the vocabulary has {types}: lower the beam"
             )
-
-
-def option_name(name, where):
-    """Return an option as the user writes it, without a value."""
-    return name if where else "--" + name.replace("_", "-")
 
 
 def check_names_and_types(options, where, known=None):
@@ -159,32 +154,33 @@ def check_names(where, given, known):
 
 
 def check_type(name, value, kind, where):
-    """Raises UserError if the value of an argument has another type than `kind`."""
-    if not fits(value, kind):
-        raise UserError(f"{where}: {name} {value!r}: must be {describe(kind)}")
+    """Raises UserError if the value of an argument has another type than `kind`, as the data classes of fairseq name
+    it. Whole numbers are numbers."""
+    is_union = typing.get_origin(kind) in (typing.Union, types.UnionType)
+    kinds = typing.get_args(kind) if is_union else (kind,)
+    if not any(fits(value, part) for part in kinds):
+        raise UserError(f"{where}: {name} {value!r}: must be {' or '.join(map(describe, kinds))}")
 
 
 def fits(value, kind):
-    """Return whether a value has a type, as the data classes of fairseq name it. Whole numbers are numbers."""
-    if typing.get_origin(kind) in (typing.Union, types.UnionType):
-        return any(fits(value, part) for part in typing.get_args(kind))
     if kind is typing.Any:
         return True
-    if isinstance(kind, type) and issubclass(kind, Enum):
+    if is_choice(kind):
         return value in [member.value for member in kind]
-    if kind is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+    if kind is bool:
+        return isinstance(value, bool)
+    return isinstance(value, (int, float) if kind is float else kind) and not isinstance(value, bool)
 
 
 def describe(kind):
     """Return a type in words."""
-    if typing.get_origin(kind) in (typing.Union, types.UnionType):
-        return " or ".join(map(describe, typing.get_args(kind)))
-    if isinstance(kind, type) and issubclass(kind, Enum):
+    if is_choice(kind):
         return "one of " + ", ".join(member.value for member in kind)
-    words = {int: "a whole number", float: "a number", bool: "True or False", str: "a string", type(None): "None"}
-    return words.get(kind, "a path")
+    return WORDS.get(kind, "a path")
+
+
+def is_choice(kind):
+    return isinstance(kind, type) and issubclass(kind, Enum)
 
 
 def check_eval_bleu_args(options):
@@ -199,24 +195,6 @@ def check_eval_bleu_args(options):
         if options.get(name):
             raise UserError(f"{where}: {name}: has no effect on translations of the validation set: leave it out")
     check_search(options, where)
-
-
-def check_post_process(symbol, flag):
-    """Check how the text of translations is joined.
-
-    Args:
-        symbol: the kind of sub-words, or None.
-        flag: the option that names it.
-
-    Raises:
-        UserError: fairseq does not know the kind.
-    """
-    from fairseq.data.data_utils import post_process
-
-    try:
-        post_process("", symbol)
-    except NotImplementedError as error:
-        raise UserError(f"{flag} {symbol}: choose one of {POST_PROCESSES}") from error
 
 
 def check_flags_of_generation(words):
@@ -239,26 +217,6 @@ def check_flags_of_generation(words):
     options.parse_args_and_arch(parser, list(words))
 
 
-def check_command(options):
-    """Check the options of ``fairseq-generate`` or ``fairseq-interactive``."""
-    check_search(options)
-    check_post_process(options["post_process"], "--post-process")
-    if options["replace_unk"] is not None and options["post_process"]:
-        raise UserError(
-            "--replace-unk counts the tokens of the data, and --post-process joins them before: leave out "
-            "--post-process, and join the sub-words of the output"
-        )
-    if "buffer_size" in options:
-        check_interactive(options)
-
-
-def check_interactive(options):
-    """Check that ``fairseq-interactive`` has no option that it ignores because it has no references, or at all."""
-    for name in (*OF_REFERENCES, "lm_path", "results_path"):
-        if options[name]:
-            raise UserError(f"--{name.replace('_', '-')}: only fairseq-generate can do this: leave it out")
-
-
 @mends("fairseq.options", "parse_args_and_arch")
 def refuse_impossible_options(parse_args_and_arch):
     """Refuse options of ``fairseq-generate`` and ``fairseq-interactive`` before the model is loaded.
@@ -272,18 +230,65 @@ def refuse_impossible_options(parse_args_and_arch):
         options = vars(parsed[0] if isinstance(parsed, tuple) else parsed)
         if "beam" in options and "post_process" in options:
             check_command(options)
-            for name in ("input", "lm_path"):
-                file = options.get(name) or "-"
-                if file != "-" and "://" not in file and not os.path.isfile(file):
-                    raise UserError(f"--{name.replace('_', '-')} {file}: no such file")
         return parsed
 
     return parse_args_and_check_search
 
 
+def check_command(options):
+    """Raises UserError if ``fairseq-generate`` or ``fairseq-interactive`` cannot work with its options."""
+    from fairseq.data.data_utils import post_process
+
+    check_search(options)
+    symbol = options["post_process"]
+    try:
+        post_process("", symbol)
+    except NotImplementedError as error:
+        raise UserError(f"--post-process {symbol}: choose one of {POST_PROCESSES}") from error
+    if options["replace_unk"] is not None and symbol:
+        raise UserError(
+            "--replace-unk counts the tokens of the data, and --post-process joins them before: leave out "
+            "--post-process, and join the sub-words of the output"
+        )
+    is_interactive = "buffer_size" in options
+    for name in (*OF_REFERENCES, "lm_path", "results_path") if is_interactive else ():
+        if options[name]:
+            raise UserError(f"--{name.replace('_', '-')}: only fairseq-generate can do this: leave it out")
+    for name in ("input", "lm_path"):
+        file = options.get(name) or "-"
+        if file != "-" and "://" not in file and not os.path.isfile(file):
+            raise UserError(f"--{name.replace('_', '-')} {file}: no such file")
+    number, shard = options["distributed_world_size"], options["distributed_rank"]
+    if not (is_interactive or 0 <= shard < number):
+        raise UserError(f"--shard-id {shard}: with --num-shards {number} it must be from 0 to {number - 1}")
+
+
+@mends("fairseq.options", "get_generation_parser")
+def obey_flags_of_generation(get_generation_parser):
+    """Let ``fairseq-generate --sacrebleu`` do as ``--scoring sacrebleu``, and ``--num-shards 4 --shard-id 0`` translate
+    a quarter of the batches.
+
+    Why: fairseq ignores the first, although its help and its warnings name it, and reads the size of a distributed job
+    instead of the others. ``fairseq_cli/generate.py`` may be imported before PyTorch, and so before this package;
+    therefore this patch changes the parser. Needed: always.
+    """
+
+    @functools.wraps(get_generation_parser)
+    def get_generation_parser_with_flags(interactive=False, **settings):
+        parser = get_generation_parser(interactive=interactive, **settings)
+        if not interactive:  # which has no references, and always translates all of its input
+            actions = parser._option_string_actions
+            actions["--num-shards"].dest, actions["--shard-id"].dest = "distributed_world_size", "distributed_rank"
+            action = actions["--sacrebleu"]
+            action.dest, action.const, action.default = "scoring", "sacrebleu", argparse.SUPPRESS
+        return parser
+
+    return get_generation_parser_with_flags
+
+
 @mends("fairseq.tasks.fairseq_task", "FairseqTask.build_generator")
 def refuse_impossible_search(build_generator):
-    """Refuse options that cannot work with the vocabulary, also where no command has checked the options.
+    """Refuse options that cannot work with the vocabulary or the data, also where no command has checked the options.
 
     Why: fairseq fails with a traceback in the first batch. Needed: always.
     """
@@ -300,6 +305,9 @@ def refuse_impossible_search(build_generator):
         for name in SEARCHES if prefix_allowed_tokens_fn else ():
             if options[name] != option_fields()[name].default:
                 raise UserError(f"prefix_allowed_tokens_fn and {name} are different searches: leave one out")
+        for name in ("score_reference", "prefix_size"):
+            for dataset in self.datasets.values() if options[name] else ():
+                require_targets(dataset, f"--{name.replace('_', '-')}")
         generator = build_generator(self, models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
         longest = getattr(generator, "max_len", inf) - 1
         if options["min_len"] > longest:
@@ -325,21 +333,3 @@ def check_language_model(model, options, dictionary):
             f"--lm-path {path}: its dictionary ({len(words)} types) is not the target dictionary ({len(dictionary)} "
             "types): train the language model with fairseq-preprocess --srcdict, the target dictionary of the data"
         )
-
-
-@mends("fairseq.options", "get_generation_parser")
-def score_with_sacrebleu(get_generation_parser):
-    """Let ``fairseq-generate --sacrebleu`` do as ``--scoring sacrebleu``.
-
-    Why: fairseq ignores it, although its help and its warnings name it. Needed: always.
-    """
-
-    @functools.wraps(get_generation_parser)
-    def get_generation_parser_with_sacrebleu(interactive=False, **settings):
-        parser = get_generation_parser(interactive=interactive, **settings)
-        if not interactive:  # which has no references
-            action = parser._option_string_actions["--sacrebleu"]
-            action.dest, action.const, action.default = "scoring", "sacrebleu", argparse.SUPPRESS
-        return parser
-
-    return get_generation_parser_with_sacrebleu

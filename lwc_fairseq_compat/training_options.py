@@ -4,11 +4,11 @@ import functools
 import math
 import os
 
-from .bleu import check_bleu
 from .errors import UserError
 from .hooks import mends
 from .optimizers import check_optimizer_options, flag
 from .schedules import check_schedule
+from .scoring import check_bleu
 
 COUNTS_FROM_0 = (
     "max_epoch",

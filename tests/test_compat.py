@@ -159,7 +159,7 @@ print(*files)
 
 def test_patches_of_one_function_are_applied_in_the_order_of_the_files():
     done = subprocess.run([sys.executable, "-c", PATCHES_OF_ONE_FUNCTION], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["termination.py", "data.py", "saving.py", "contextlib.py", "trainer.py"]
+    assert done.stdout.split() == ["termination.py", "batches.py", "saving.py", "contextlib.py", "trainer.py"]
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import sys
 
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.fingerprints import skipped_check
-from lwc_fairseq_compat.streams import use_utf8
+from lwc_fairseq_compat.text import use_utf8
 
 from .. import __version__
 from ..installation import how_to_install

@@ -13,7 +13,7 @@ from fairseq.utils import resolve_max_positions
 from omegaconf import OmegaConf
 
 from lwc_fairseq_compat import UserError
-from lwc_fairseq_compat.long_sentences import truncate_source
+from lwc_fairseq_compat.data import truncate_source
 
 from ..data.concat_dataset import ConcatPairDataset
 from ..data.reverse import is_reversed, reverse_constraints, reverse_hypothesis, reverse_targets
