@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from .errors import UserError
-from .hooks import mends
+from .hooks import mends, replaces
 
 logger = logging.getLogger(__name__)
 
@@ -21,29 +21,24 @@ TRANSLATION_MODELS = (
 )
 
 
-@mends("fairseq.data.data_utils", "infer_language_pair")
-def name_missing_pair(infer):
+@replaces("fairseq.data.data_utils", "infer_language_pair")
+def name_missing_pair(infer, path):
     """Say that the data folder is missing, or that no file in it identifies the language pair.
 
     Why: fairseq fails with a traceback. Needed: always.
     """
-
-    @functools.wraps(infer)
-    def infer_named_pair(path):
-        hint = "give the folder that fairseq-preprocess wrote (its --destdir)"
-        try:
-            pair = infer(path)
-        except OSError as error:
-            raise UserError(f"data folder {path}: {error.strerror}; {hint}") from error
-        if None in pair:
-            raise UserError(f"data folder {path}: no data of a language pair in it; {hint}")
-        return pair
-
-    return infer_named_pair
+    hint = "give the folder that fairseq-preprocess wrote (its --destdir)"
+    try:
+        pair = infer(path)
+    except OSError as error:
+        raise UserError(f"data folder {path}: {error.strerror}; {hint}") from error
+    if None in pair:
+        raise UserError(f"data folder {path}: no data of a language pair in it; {hint}")
+    return pair
 
 
-@mends("fairseq.tasks.translation", "load_langpair_dataset")
-def load_named_split(load):
+@replaces("fairseq.tasks.translation", "load_langpair_dataset")
+def load_pairs(load, data_path, split, src, src_dict, tgt, *args, dataset_impl=None, upsample_primary=1, **kwargs):
     """Say which splits there are when one is missing, that it is of the other kind, binary or raw text, or that its
     files do not fit together. Combine several training sets (``train``, ``train1``, …) without ``--upsample-primary``.
     Keep the name of the file of targets that a split lacks, for :func:`require_targets`.
@@ -51,22 +46,17 @@ def load_named_split(load):
     Why: fairseq fails with a traceback. The default of ``--upsample-primary`` is -1, with which lengths are repeated -1
     times. This is an error; older versions of numpy return no data. Needed: always.
     """
-
-    @functools.wraps(load)
-    def load_pairs(data_path, split, src, src_dict, tgt, *args, dataset_impl=None, upsample_primary=1, **kwargs):
-        settings = {"dataset_impl": dataset_impl, "upsample_primary": max(1, upsample_primary), **kwargs}
-        try:
-            pairs = load(data_path, split, src, src_dict, tgt, *args, **settings)
-        except AssertionError as error:
-            problem = str(error) or f"some of its sets {split}, {split}1, ... have targets, and some have none"
-            raise UserError(f"data folder {data_path}, {split}: {problem}") from error
-        except FileNotFoundError as error:
-            raise UserError(f"data folder {data_path}: {why_missing(data_path, split, dataset_impl)}") from error
-        if pairs.tgt is None:
-            pairs.missing_targets = os.path.join(data_path, f"{split}.{src}-{tgt}.{tgt}")
-        return pairs
-
-    return load_pairs
+    settings = {"dataset_impl": dataset_impl, "upsample_primary": max(1, upsample_primary), **kwargs}
+    try:
+        pairs = load(data_path, split, src, src_dict, tgt, *args, **settings)
+    except AssertionError as error:
+        problem = str(error) or f"some of its sets {split}, {split}1, ... have targets, and some have none"
+        raise UserError(f"data folder {data_path}, {split}: {problem}") from error
+    except FileNotFoundError as error:
+        raise UserError(f"data folder {data_path}: {why_missing(data_path, split, dataset_impl)}") from error
+    if pairs.tgt is None:
+        pairs.missing_targets = os.path.join(data_path, f"{split}.{src}-{tgt}.{tgt}")
+    return pairs
 
 
 def why_missing(folder, split, dataset_impl):
@@ -82,11 +72,7 @@ def why_missing(folder, split, dataset_impl):
 
 
 def require_targets(dataset, purpose):
-    """Check that a data set has targets.
-
-    Raises:
-        UserError: only the source side of its split was prepared.
-    """
+    """Raises UserError if a data set has no targets, because only the source side of its split was prepared."""
     from fairseq.data import BaseWrapperDataset
 
     while isinstance(dataset, BaseWrapperDataset):
@@ -96,118 +82,96 @@ def require_targets(dataset, purpose):
         raise UserError(f"the data has no targets ({file} is missing), which {purpose} needs: {HOW_TO_PREPARE}")
 
 
-@mends("fairseq.tasks.translation", "TranslationTask.load_dataset")
-def name_missing_alignments(load_dataset):
+@replaces("fairseq.tasks.translation", "TranslationTask.load_dataset")
+def name_missing_alignments(load_dataset, self, split, *args, **kwargs):
     """Say that ``--load-alignments`` finds no alignments of a set, or those of another number of sentences.
 
     Why: fairseq trains without alignments, or fails in the middle of an epoch. Needed: always.
     """
-    logger = logging.getLogger("fairseq.tasks.translation")
-
-    @functools.wraps(load_dataset)
-    def load_dataset_with_alignments(self, split, *args, **kwargs):
-        load_dataset(self, split, *args, **kwargs)
-        pairs = self.datasets[split]
-        if not self.cfg.load_alignments:
-            return
-        if pairs.align_dataset is None:
-            reason = f"--load-alignments: no alignments of {split} in {self.cfg.data}"
-            if split == self.cfg.train_subset:
-                raise UserError(f"{reason}: fairseq-preprocess writes them with --align-suffix")
-            logger.warning(reason)
-        elif len(pairs.align_dataset) != len(pairs.src):
-            raise UserError(
-                f"--load-alignments: {len(pairs.align_dataset):,} alignments for the {len(pairs.src):,} sentences of "
-                f"{split} in {self.cfg.data}: write the data again by fairseq-preprocess with --align-suffix"
-            )
-
-    return load_dataset_with_alignments
+    load_dataset(self, split, *args, **kwargs)
+    pairs = self.datasets[split]
+    if not self.cfg.load_alignments:
+        return
+    if pairs.align_dataset is None:
+        reason = f"--load-alignments: no alignments of {split} in {self.cfg.data}"
+        if split == self.cfg.train_subset:
+            raise UserError(f"{reason}: fairseq-preprocess writes them with --align-suffix")
+        logging.getLogger("fairseq.tasks.translation").warning(reason)
+    elif len(pairs.align_dataset) != len(pairs.src):
+        raise UserError(
+            f"--load-alignments: {len(pairs.align_dataset):,} alignments for the {len(pairs.src):,} sentences of "
+            f"{split} in {self.cfg.data}: write the data again by fairseq-preprocess with --align-suffix"
+        )
 
 
-@mends("fairseq.trainer", "Trainer.get_train_iterator")
-def check_training_data(get_train_iterator):
+@replaces("fairseq.trainer", "Trainer.get_train_iterator")
+def check_training_data(get_train_iterator, self, *args, **kwargs):
     """Say before the first epoch that a later shard of the training data (``data1:data2``) lacks a file, or that the
     criterion for alignments needs ``--load-alignments``.
 
     Why: fairseq finds out when the epoch of that shard begins. It trains without alignments. Needed: always.
     """
-    from fairseq.criterions.label_smoothed_cross_entropy_with_alignment import (
-        LabelSmoothedCrossEntropyCriterionWithAlignment,
-    )
+    from fairseq.criterions import label_smoothed_cross_entropy_with_alignment as with_alignment
     from fairseq.tasks.translation import TranslationTask
     from fairseq.utils import split_paths
 
-    @functools.wraps(get_train_iterator)
-    def get_train_iterator_of_whole_data(self, *args, **kwargs):
-        cfg = self.cfg.task
-        learns_alignments = isinstance(self._criterion, LabelSmoothedCrossEntropyCriterionWithAlignment)
-        if learns_alignments and not getattr(cfg, "load_alignments", True):
-            raise UserError(
-                "--criterion label_smoothed_cross_entropy_with_alignment learns from alignments: add --load-alignments"
-            )
-        for folder in split_paths(cfg.data)[1:] if isinstance(self.task, TranslationTask) else ():
-            split = self.cfg.dataset.train_subset
-            for language in (cfg.source_lang, cfg.target_lang):
-                if "://" not in folder and not any(Path(folder).glob(f"{split}.*-*.{language}*")):
-                    raise UserError(f"data folder {folder}: its {split} has no data of {language}: {HOW_TO_PREPARE}")
-        return get_train_iterator(self, *args, **kwargs)
-
-    return get_train_iterator_of_whole_data
+    cfg = self.cfg.task
+    criterion = with_alignment.LabelSmoothedCrossEntropyCriterionWithAlignment
+    if isinstance(self._criterion, criterion) and not getattr(cfg, "load_alignments", True):
+        raise UserError(
+            "--criterion label_smoothed_cross_entropy_with_alignment learns from alignments: add --load-alignments"
+        )
+    for folder in split_paths(cfg.data)[1:] if isinstance(self.task, TranslationTask) else ():
+        split = self.cfg.dataset.train_subset
+        for language in (cfg.source_lang, cfg.target_lang):
+            if "://" not in folder and not any(Path(folder).glob(f"{split}.*-*.{language}*")):
+                raise UserError(f"data folder {folder}: its {split} has no data of {language}: {HOW_TO_PREPARE}")
+    return get_train_iterator(self, *args, **kwargs)
 
 
-@mends("fairseq.tasks.fairseq_task", "FairseqTask.build_criterion")
-def remember_criterion(build_criterion):
+@replaces("fairseq.tasks.fairseq_task", "FairseqTask.build_criterion")
+def remember_criterion(build_criterion, self, *args, **kwargs):
     """Note that the task computes losses, for :func:`check_split`.
 
     Needed: always.
     """
-
-    @functools.wraps(build_criterion)
-    def build_criterion_of_task(self, *args, **kwargs):
-        self._computes_losses = True
-        return build_criterion(self, *args, **kwargs)
-
-    return build_criterion_of_task
+    self._computes_losses = True
+    return build_criterion(self, *args, **kwargs)
 
 
-@mends("fairseq.tasks.fairseq_task", "FairseqTask.get_batch_iterator")
-def check_split(get_batch_iterator):
+@replaces("fairseq.tasks.fairseq_task", "FairseqTask.get_batch_iterator")
+def check_split(get_batch_iterator, self, dataset, *args, **kwargs):
     """Say that a split has no targets although they are needed, or that all its sentences are left out.
 
     Why: fairseq fails in the first batch, or divides by the number of sentences. Needed: always.
     """
-
-    @functools.wraps(get_batch_iterator)
-    def get_batches_of_split(self, dataset, *args, **kwargs):
-        split = next((name for name, loaded in self.datasets.items() if loaded is dataset), None)
-        if split is None:  # lines of fairseq-interactive
-            return get_batch_iterator(self, dataset, *args, **kwargs)
-        computes_losses = getattr(self, "_computes_losses", False)
-        if computes_losses:
-            require_targets(dataset, "a loss")
-        try:
-            batches = get_batch_iterator(self, dataset, *args, **kwargs)
-        except AssertionError as error:
-            if "should not exceed max_tokens" not in str(error):
-                raise
-            raise UserError(f"{error} in {split}: raise --max-tokens, or --max-tokens-valid if it is given") from error
-        if batches._frozen_batches == () and not len(dataset):
-            raise UserError(f"{split} has no sentences: prepare it again")
-        if batches._frozen_batches == ():
-            limit = kwargs.get("max_positions")
-            raise UserError(
-                f"all {len(dataset)} sentences of {split} are left out, because the maximum number of tokens is "
-                f"{limit}. {advice(self, limit)}"
-            )
-        size = len(batches.frozen_batches)
-        if not computes_losses and size <= batches.shard_id < batches.num_shards:
-            raise UserError(
-                f"--shard-id {batches.shard_id}: the number of batches of {split} is {size}: lower --num-shards, or "
-                "--max-tokens"
-            )
-        return batches
-
-    return get_batches_of_split
+    split = next((name for name, loaded in self.datasets.items() if loaded is dataset), None)
+    if split is None:  # lines of fairseq-interactive
+        return get_batch_iterator(self, dataset, *args, **kwargs)
+    computes_losses = getattr(self, "_computes_losses", False)
+    if computes_losses:
+        require_targets(dataset, "a loss")
+    try:
+        batches = get_batch_iterator(self, dataset, *args, **kwargs)
+    except AssertionError as error:
+        if "should not exceed max_tokens" not in str(error):
+            raise
+        raise UserError(f"{error} in {split}: raise --max-tokens, or --max-tokens-valid if it is given") from error
+    if batches._frozen_batches == () and not len(dataset):
+        raise UserError(f"{split} has no sentences: prepare it again")
+    if batches._frozen_batches == ():
+        limit = kwargs.get("max_positions")
+        raise UserError(
+            f"all {len(dataset)} sentences of {split} are left out, because the maximum number of tokens is "
+            f"{limit}. {advice(self, limit)}"
+        )
+    size = len(batches.frozen_batches)
+    if not computes_losses and size <= batches.shard_id < batches.num_shards:
+        raise UserError(
+            f"--shard-id {batches.shard_id}: the number of batches of {split} is {size}: lower --num-shards, or "
+            "--max-tokens"
+        )
+    return batches
 
 
 @mends("fairseq.data.data_utils")
@@ -245,30 +209,28 @@ def refuse_scores_of_a_language_model(module):
     module.TranslationTask.eval_lm_dataloader = eval_lm_dataloader
 
 
-@mends("fairseq.tasks.fairseq_task", "FairseqTask.filter_indices_by_size")
-def truncate_text_and_name_invalid_size(filter_indices_by_size):
+@replaces("fairseq.tasks.fairseq_task", "FairseqTask.filter_indices_by_size")
+def truncate_text_and_name_invalid_size(
+    filter_indices_by_size, self, indices, dataset, max_positions=None, ignore_invalid_inputs=False
+):
     """Truncate sentences that are given as text, and say in one line which sentence of a data set is too long.
 
     Why: fairseq fails with a traceback, and the lines that ``fairseq-interactive`` has read are lost. Needed: always.
     """
     from fairseq.data import LanguagePairDataset
 
-    @functools.wraps(filter_indices_by_size)
-    def filter_indices_by_named_size(self, indices, dataset, max_positions=None, ignore_invalid_inputs=False):
-        is_text = isinstance(dataset, LanguagePairDataset) and dataset.tgt is None and isinstance(dataset.src, list)
-        longest = max_positions[0] if isinstance(max_positions, (tuple, list)) else max_positions
-        if is_text and longest is not None:
-            dataset.src = [truncate_source(tokens, longest) for tokens in dataset.src]
-            dataset.src_sizes[:] = [len(tokens) for tokens in dataset.src]
-        try:
-            return filter_indices_by_size(self, indices, dataset, max_positions, ignore_invalid_inputs)
-        except Exception as error:
-            if "is invalid" not in str(error):
-                raise
-            message = re.sub(r"np\.int\d+\((\d+)\)", r"\1", str(error))
-            raise UserError(f"{message}. {advice(self, max_positions)}") from error
-
-    return filter_indices_by_named_size
+    is_text = isinstance(dataset, LanguagePairDataset) and dataset.tgt is None and isinstance(dataset.src, list)
+    longest = max_positions[0] if isinstance(max_positions, (tuple, list)) else max_positions
+    if is_text and longest is not None:
+        dataset.src = [truncate_source(tokens, longest) for tokens in dataset.src]
+        dataset.src_sizes[:] = [len(tokens) for tokens in dataset.src]
+    try:
+        return filter_indices_by_size(self, indices, dataset, max_positions, ignore_invalid_inputs)
+    except Exception as error:
+        if "is invalid" not in str(error):
+            raise
+        message = re.sub(r"np\.int\d+\((\d+)\)", r"\1", str(error))
+        raise UserError(f"{message}. {advice(self, max_positions)}") from error
 
 
 def truncate_source(tokens, longest):
@@ -283,8 +245,7 @@ def truncate_source(tokens, longest):
 
 
 def advice(task, limits):
-    """Return what else to do about sentences of a data set that exceed the limits of source and target, besides leaving
-    them out."""
+    """Return what to do about sentences that exceed the limits of source and target, besides leaving them out."""
     command = os.path.basename(sys.argv[0])
     options = "--max-source-positions and --max-target-positions"
     is_of_model = command == "fairseq-validate"

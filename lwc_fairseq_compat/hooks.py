@@ -1,16 +1,12 @@
 """Register patches of fairseq beside their definitions, and apply them when fairseq is imported.
 
-A patch is a decorator for one attribute of fairseq: it receives the original and returns the replacement.
+Most patches are functions that replace one of fairseq's. They receive the original, and then the arguments of a call:
 
-    @mends("fairseq.tasks.fairseq_task", "FairseqTask.filter_indices_by_size")
-    def name_invalid_size(filter_indices_by_size):
-        @functools.wraps(filter_indices_by_size)
-        def filter_indices_by_named_size(self, *args, **kwargs):
-            ...
+    @replaces("fairseq.tasks.fairseq_task", "FairseqTask.filter_indices_by_size")
+    def name_invalid_size(filter_indices_by_size, self, *args, **kwargs):
+        ...
 
-        return filter_indices_by_named_size
-
-A patch that adds something to a module has no original: it names only the module, and receives the module.
+A patch that needs more than that is a decorator of an attribute, or changes a whole module (:func:`mends`).
 """
 
 import functools
@@ -21,7 +17,8 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
 _patches_before_fairseq: list[Callable] = []
-_patches_after_module: dict[str, list[tuple[str | None, Callable]]] = {}
+_patches_after_module: dict[str, list[tuple[str, str | None, Callable]]] = {}
+"""For each module of fairseq: the file that defines a patch, what the patch replaces, and the patch."""
 
 
 def before_fairseq(patch: Callable[[], None]) -> Callable[[], None]:
@@ -41,7 +38,31 @@ def mends(module: str, attribute: str | None = None) -> Callable[[Callable], Cal
     """
 
     def register(patch: Callable) -> Callable:
-        _patches_after_module.setdefault(module, []).append((attribute, patch))
+        _patches_after_module.setdefault(module, []).append((patch.__module__, attribute, patch))
+        return patch
+
+    return register
+
+
+def replaces(module: str, attribute: str) -> Callable[[Callable], Callable]:
+    """Call the decorated function instead of a function or method of fairseq.
+
+    Args:
+        module, attribute: as of :func:`mends`. The decorated function receives the original, and then the arguments of
+            the call. It is the attribute `patch` of the replacement.
+    """
+
+    def register(patch: Callable) -> Callable:
+        @functools.wraps(patch)
+        def replacement_of(original: Callable) -> Callable:
+            @functools.wraps(original)
+            def replacement(*args, **kwargs):
+                return patch(original, *args, **kwargs)
+
+            replacement.patch = patch
+            return replacement
+
+        mends(module, attribute)(replacement_of)
         return patch
 
     return register
@@ -91,12 +112,10 @@ class Finder:
 
     def _patch(self, module: ModuleType, names_only: bool = False) -> None:
         patches = _patches_after_module.get(module.__name__, [])
-        for attribute, patch in sorted(patches, key=lambda entry: self.files.index(entry[1].__module__)):
-            if attribute is not None and names_only:
-                continue
+        for _, attribute, patch in sorted(patches, key=lambda entry: self.files.index(entry[0])):
             if attribute is None:
                 patch(module)
-            else:
+            elif not names_only:
                 *outer, name = attribute.split(".")
                 owner = functools.reduce(getattr, outer, module)
                 setattr(owner, name, patch(getattr(owner, name)))

@@ -1,40 +1,34 @@
 """Text for ``fairseq-preprocess``: a patch that checks it before anything is written."""
 
-import functools
 import os
 import re
 import sys
 
 from .errors import UserError
-from .hooks import mends
+from .hooks import replaces
 from .text import open_text
 
 LINK = re.compile("([0-9]+)-([0-9]+)")
 
 
-@mends("fairseq.options", "get_preprocessing_parser")
-def check_text_of_preprocessing(get_parser):
+@replaces("fairseq.options", "get_preprocessing_parser")
+def check_text_of_preprocessing(get_parser, *args, **kwargs):
     """Refuse text that is missing, empty, or has another number of lines in the other language, and dictionaries and
     alignments that cannot be read or do not fit.
 
     Why: fairseq fails with a traceback if a file or the dictionary's place is wrong. It accepts the other mistakes, and
     training then fails on them. Only ``fairseq-preprocess`` calls this function. Needed: always.
     """
+    parser = get_parser(*args, **kwargs)
+    parse_args = parser.parse_args
 
-    @functools.wraps(get_parser)
-    def get_parser_that_checks(*args, **kwargs):
-        parser = get_parser(*args, **kwargs)
-        parse_args = parser.parse_args
+    def parse_and_check(*args, **kwargs):
+        options = parse_args(*args, **kwargs)
+        check_preprocessing(options)
+        return options
 
-        def parse_and_check(*args, **kwargs):
-            options = parse_args(*args, **kwargs)
-            check_preprocessing(options)
-            return options
-
-        parser.parse_args = parse_and_check
-        return parser
-
-    return get_parser_that_checks
+    parser.parse_args = parse_and_check
+    return parser
 
 
 def check_preprocessing(options):

@@ -5,47 +5,41 @@ import json
 import sys
 from argparse import Namespace
 from dataclasses import fields
-from traceback import walk_tb
 
 import numpy as np
 
 from .errors import UserError
-from .hooks import mends
+from .hooks import mends, replaces
 from .search_options import check_names
 
 UNKNOWN_IN_REFERENCE, UNKNOWN_IN_TRANSLATION = "\ue000", "\ue001"
 """Characters without a meaning, which no text has, no tokenizer splits off, and which do not match each other."""
 
 
-@mends("fairseq.scoring", "build_scorer")
-def count_unknown_words_once(build_scorer):
+@replaces("fairseq.scoring", "build_scorer")
+def count_unknown_words_once(build_scorer, choice, tgt_dict):
     """Count an unknown word in a reference or a translation as one word, of one letter, that is always wrong.
 
     Why: it reaches the scorers of text as ``<<unk>>`` or ``<unk>``, which sacrebleu splits into several tokens, and
     whose letters count in chrF. Needed: always.
     """
-
-    @functools.wraps(build_scorer)
-    def build_scorer_of_words(choice, tgt_dict):
-        try:
-            scorer = build_scorer(choice, tgt_dict)
-        except (ImportError, RuntimeError, OSError) as error:  # a package or a file of the scorer is missing
-            reason = " ".join(str(error).split())
-            raise UserError(f"--scoring {getattr(choice, '_name', choice)}: {reason}") from error
-        if not hasattr(scorer, "add_string"):
-            return scorer
-        add_string = scorer.add_string
-        unknown, unknown_in_reference = tgt_dict.unk_string(), tgt_dict.unk_string(escape=True)
-
-        def add_string_of_words(ref, pred):
-            add_string(
-                ref.replace(unknown_in_reference, UNKNOWN_IN_REFERENCE), pred.replace(unknown, UNKNOWN_IN_TRANSLATION)
-            )
-
-        scorer.add_string = add_string_of_words
+    try:
+        scorer = build_scorer(choice, tgt_dict)
+    except (ImportError, RuntimeError, OSError) as error:  # a package or a file of the scorer is missing
+        reason = " ".join(str(error).split())
+        raise UserError(f"--scoring {getattr(choice, '_name', choice)}: {reason}") from error
+    if not hasattr(scorer, "add_string"):
         return scorer
+    add_string = scorer.add_string
+    unknown, unknown_in_reference = tgt_dict.unk_string(), tgt_dict.unk_string(escape=True)
 
-    return build_scorer_of_words
+    def add_string_of_words(ref, pred):
+        add_string(
+            ref.replace(unknown_in_reference, UNKNOWN_IN_REFERENCE), pred.replace(unknown, UNKNOWN_IN_TRANSLATION)
+        )
+
+    scorer.add_string = add_string_of_words
+    return scorer
 
 
 @mends("fairseq.scoring.bleu", "Scorer")
@@ -120,8 +114,7 @@ def is_score_command(variables):
 
 
 def check_score_command(args, translations, references):
-    """Raises UserError if the lines that ``fairseq-score`` compares differ in number, or an option has no effect or an
-    impossible value."""
+    """Raises UserError if ``fairseq-score`` cannot compare the lines, or an option has no effect or is impossible."""
     if len(translations) != len(references):
         raise UserError(
             f"--sys {args.sys} has {len(translations)} and --ref {args.ref} has {len(references)} lines: each line "
@@ -136,14 +129,8 @@ def check_score_command(args, translations, references):
 
 
 def check_bleu(options):
-    """Check the options of ``--eval-bleu`` other than the values of ``--eval-bleu-args``.
-
-    Args:
-        options: the values of the options by name.
-
-    Raises:
-        UserError: an option is malformed, or names what does not exist.
-    """
+    """Raises UserError if an option of ``--eval-bleu``, except the values of ``--eval-bleu-args``, is malformed, or
+    names what does not exist. The options are given by name."""
     from fairseq.data.data_utils import post_process
     from fairseq.data.encoders import TOKENIZER_REGISTRY, build_tokenizer
     from fairseq.registry import REGISTRIES
@@ -182,28 +169,8 @@ def read_json(options, name, example):
     return values
 
 
-@mends("fairseq.tasks.translation", "TranslationTask.build_model")
-def name_refused_search(build_model):
-    """Say in one line why fairseq cannot search with ``--eval-bleu-args``.
-
-    Why: fairseq ends with a traceback. Needed: always.
-    """
-
-    @functools.wraps(build_model)
-    def build_model_and_search(self, *args, **kwargs):
-        try:
-            return build_model(self, *args, **kwargs)
-        except (AssertionError, ValueError) as error:
-            is_of_search = any(frame.f_code.co_name == "build_generator" for frame, _ in walk_tb(error.__traceback__))
-            if not is_of_search or not str(error) or isinstance(error, UserError):
-                raise
-            raise UserError(f"--eval-bleu-args {self.cfg.eval_bleu_args}: {error}") from error
-
-    return build_model_and_search
-
-
-@mends("fairseq.tasks.translation", "TranslationTask.reduce_metrics")
-def count_empty_translations(reduce_metrics):
+@replaces("fairseq.tasks.translation", "TranslationTask.reduce_metrics")
+def count_empty_translations(reduce_metrics, self, logging_outputs, criterion):
     """Let batches whose translations are all empty count in BLEU, which is 0 if there are no others.
 
     Why: fairseq leaves them out. Without other batches there is no BLEU, and the training that chooses its best
@@ -217,15 +184,11 @@ def count_empty_translations(reduce_metrics):
         lengths = {"sys_len": int(meters["_bleu_sys_len"].sum), "ref_len": int(meters["_bleu_ref_len"].sum)}
         return round(BLEU.compute_bleu(**counts, **lengths, smooth_method="exp").score, 2)
 
-    @functools.wraps(reduce_metrics)
-    def reduce_all_metrics(self, logging_outputs, criterion):
-        reduce_metrics(self, logging_outputs, criterion)
-        logs = [log for log in logging_outputs if "_bleu_sys_len" in log]
-        if logs and not sum(log["_bleu_totals_0"] for log in logs):
-            metrics.log_scalar("_bleu_counts", np.zeros(4, dtype=np.int64))
-            metrics.log_scalar("_bleu_totals", np.zeros(4, dtype=np.int64))
-            metrics.log_scalar("_bleu_sys_len", 0)
-            metrics.log_scalar("_bleu_ref_len", sum(log["_bleu_ref_len"] for log in logs))
-            metrics.log_derived("bleu", compute)
-
-    return reduce_all_metrics
+    reduce_metrics(self, logging_outputs, criterion)
+    logs = [log for log in logging_outputs if "_bleu_sys_len" in log]
+    if logs and not sum(log["_bleu_totals_0"] for log in logs):
+        metrics.log_scalar("_bleu_counts", np.zeros(4, dtype=np.int64))
+        metrics.log_scalar("_bleu_totals", np.zeros(4, dtype=np.int64))
+        metrics.log_scalar("_bleu_sys_len", 0)
+        metrics.log_scalar("_bleu_ref_len", sum(log["_bleu_ref_len"] for log in logs))
+        metrics.log_derived("bleu", compute)

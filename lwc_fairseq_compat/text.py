@@ -16,7 +16,7 @@ import signal
 import sys
 
 from .errors import UserError
-from .hooks import before_fairseq, mends
+from .hooks import before_fairseq, mends, replaces
 
 
 def read_utf8(path):
@@ -45,21 +45,15 @@ def open_text(path, mode="r", **settings):
 @mends("fairseq.data.indexed_dataset")
 @mends("fairseq.utils")
 @mends("fairseq_cli.preprocess")
+@mends("fairseq_cli.score")
 def read_text_in_any_locale(module):
     """Read data of raw text, dictionaries of alignments, embeddings and the files of ``--alignfile`` as UTF-8.
+    ``fairseq-score`` refuses other encodings.
 
     Mends: the module's ``open``. Why: see above. Needed: always.
     """
-    module.open = open_text
-
-
-@mends("fairseq_cli.score")
-def score_text_in_any_locale(module):
-    """Read the files of ``fairseq-score`` as UTF-8, and refuse other encodings.
-
-    Mends: the module's ``open``. Why: see above. Needed: always.
-    """
-    module.open = lambda path, mode="r": io.StringIO(read_utf8(path), newline="\n")
+    is_score = module.__name__ == "fairseq_cli.score"
+    module.open = (lambda path, mode="r": io.StringIO(read_utf8(path), newline="\n")) if is_score else open_text
 
 
 @mends("fairseq.file_chunker_utils")
@@ -82,47 +76,37 @@ def read_training_text(module):
     module.find_offsets = find_offsets_after_the_mark
 
 
-@mends("fairseq.options", "get_interactive_generation_parser")
-def read_input_in_any_locale(get_parser):
+@replaces("fairseq.options", "get_interactive_generation_parser")
+def read_input_in_any_locale(get_parser, *args, **kwargs):
     """Read the lines of ``fairseq-interactive --input``, which alone calls this function, as :func:`open_text` does.
 
     Mends also: ``fileinput``, by which the command reads. Why: see above. Needed: always.
     """
-
-    @functools.wraps(get_parser)
-    def get_parser_and_set_input(*args, **kwargs):
-        fileinput.hook_encoded = lambda encoding: open_text
-        return get_parser(*args, **kwargs)
-
-    return get_parser_and_set_input
+    fileinput.hook_encoded = lambda encoding: open_text
+    return get_parser(*args, **kwargs)
 
 
-@mends("fairseq.data.encoders.subword_nmt_bpe", "SubwordNMTBPE.__init__")
-def read_codes_in_any_locale(init):
+@replaces("fairseq.data.encoders.subword_nmt_bpe", "SubwordNMTBPE.__init__")
+def read_codes_in_any_locale(init, self, cfg):
     """Read the codes of subword-nmt as UTF-8, and name a line that is none.
 
     Why: fairseq reads them in the encoding of the locale. subword-nmt ends the process at a wrong line, and takes codes
     after a byte-order mark for those of its first version. Needed: always.
     """
     from fairseq.file_utils import cached_path
+    from subword_nmt.apply_bpe import BPE
 
-    @functools.wraps(init)
-    def init_with_codes(self, cfg):
-        from subword_nmt.apply_bpe import BPE
-
-        codes = read_utf8(cached_path(cfg.bpe_codes))
-        has_header = codes.startswith("#version:")
-        lines = codes.rstrip("\n").split("\n")[has_header:] or [""]
-        for number, line in enumerate(lines, 1 + has_header):
-            if len(line.strip("\r\n ").split(" ")) != 2:
-                raise UserError(
-                    f"{cfg.bpe_codes}, line {number}: not a code of subword-nmt, which is two sub-words with a space "
-                    "between them"
-                )
-        self.bpe = BPE(io.StringIO(codes, newline="\n"), separator=cfg.bpe_separator)
-        self.bpe_symbol = cfg.bpe_separator + " "
-
-    return init_with_codes
+    codes = read_utf8(cached_path(cfg.bpe_codes))
+    has_header = codes.startswith("#version:")
+    lines = codes.rstrip("\n").split("\n")[has_header:] or [""]
+    for number, line in enumerate(lines, 1 + has_header):
+        if len(line.strip("\r\n ").split(" ")) != 2:
+            raise UserError(
+                f"{cfg.bpe_codes}, line {number}: not a code of subword-nmt, which is two sub-words with a space "
+                "between them"
+            )
+    self.bpe = BPE(io.StringIO(codes, newline="\n"), separator=cfg.bpe_separator)
+    self.bpe_symbol = cfg.bpe_separator + " "
 
 
 def use_utf8():
@@ -151,21 +135,16 @@ def prepare_streams_of_commands():
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 
 
-@mends("fairseq.trainer", "Trainer.__init__")
-def train_without_a_reader(init):
+@replaces("fairseq.trainer", "Trainer.__init__")
+def train_without_a_reader(init, self, *args, **kwargs):
     """Let training go on when the program that reads its output ends, since work would be lost.
 
     Why: Python's logging prints a traceback for each message. Needed: always.
     """
-
-    @functools.wraps(init)
-    def init_and_go_on(self, *args, **kwargs):
-        init(self, *args, **kwargs)
-        if signal.getsignal(signal.SIGPIPE) is signal.SIG_DFL:  # by prepare_streams_of_commands
-            signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-            logging.StreamHandler.handleError = discard_output
-
-    return init_and_go_on
+    init(self, *args, **kwargs)
+    if signal.getsignal(signal.SIGPIPE) is signal.SIG_DFL:  # by prepare_streams_of_commands
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+        logging.StreamHandler.handleError = discard_output
 
 
 def discard_output(handler, record):

@@ -151,7 +151,8 @@ import fairseq.trainer
 
 function, files = fairseq.trainer.Trainer.train_step, []
 while function:
-    files.append(function.__code__.co_filename.rpartition("/")[2])
+    patch = function.patch if function.__code__.co_name == "replacement" else function
+    files.append(patch.__code__.co_filename.rpartition("/")[2])
     function = getattr(function, "__wrapped__", None)
 print(*files)
 """
