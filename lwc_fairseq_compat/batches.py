@@ -21,8 +21,7 @@ EXIT_LIMIT_S = 5.0
 def go_on_with_next_epoch(load_state_dict, self, state_dict):
     """Go on with the next epoch if as many batches as there are now have been done in this one.
 
-    Why: with larger batches, less data or more processes, an epoch has fewer batches. fairseq ends in a traceback then.
-    Needed: always.
+    Why: larger batches, less data or more processes make fewer batches; fairseq ends in a traceback. Needed: always.
     """
     try:
         load_state_dict(self, state_dict)
@@ -38,8 +37,7 @@ def go_on_with_next_epoch(load_state_dict, self, state_dict):
 def skip_only_last_batch(get_iterator_for_epoch, self, *args, offset=0, **kwargs):
     """Leave out the last batch of an epoch that is resumed, with ``--skip-remainder-batch``, and no others.
 
-    Why: fairseq counts the batches from where it resumes, and so takes the epoch for one that ends there.
-    Needed: always.
+    Why: fairseq counts the batches from where it resumes, and takes the epoch for one that ends there. Needed: always.
     """
     if not (self.skip_remainder_batch and offset):
         return get_iterator_for_epoch(self, *args, offset=offset, **kwargs)

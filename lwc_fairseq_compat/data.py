@@ -1,6 +1,5 @@
 """Data: patches that say what is wrong with a folder of data, a split of it, or the length of a sentence."""
 
-import functools
 import logging
 import os
 import re
@@ -115,9 +114,9 @@ def check_training_data(get_train_iterator, self, *args, **kwargs):
     from fairseq.tasks.translation import TranslationTask
     from fairseq.utils import split_paths
 
-    cfg = self.cfg.task
+    cfg = self.task.cfg  # which has the languages, also if they are not given
     criterion = with_alignment.LabelSmoothedCrossEntropyCriterionWithAlignment
-    if isinstance(self._criterion, criterion) and not getattr(cfg, "load_alignments", True):
+    if isinstance(self._criterion, criterion) and not getattr(self.cfg.task, "load_alignments", True):
         raise UserError(
             "--criterion label_smoothed_cross_entropy_with_alignment learns from alignments: add --load-alignments"
         )
@@ -131,10 +130,7 @@ def check_training_data(get_train_iterator, self, *args, **kwargs):
 
 @replaces("fairseq.tasks.fairseq_task", "FairseqTask.build_criterion")
 def remember_criterion(build_criterion, self, *args, **kwargs):
-    """Note that the task computes losses, for :func:`check_split`.
-
-    Needed: always.
-    """
+    """Note that the task computes losses. Why: :func:`check_split` asks. Needed: always."""
     self._computes_losses = True
     return build_criterion(self, *args, **kwargs)
 
@@ -174,26 +170,27 @@ def check_split(get_batch_iterator, self, dataset, *args, **kwargs):
     return batches
 
 
-@mends("fairseq.data.data_utils")
-def refuse_ignored_validation_sets(module):
-    """Say in one line that further validation sets, such as ``valid1``, would be ignored.
+@replaces("fairseq.data.data_utils", "_find_extra_valid_paths")
+def find_names_of_validation_sets(find, path):
+    """Return the names of further validation sets, such as ``valid1``, without the languages of their files.
 
-    Why: fairseq fails with a traceback, also for sets that ``--valid-subset valid,valid1`` names, because it compares
-    these names with files. Mends: ``_find_extra_valid_paths`` and its only caller. Needed: always.
+    Why: fairseq compares them with ``--valid-subset valid,valid1`` and refuses sets that it names. Needed: always.
     """
-    find, check = module._find_extra_valid_paths, module.raise_if_valid_subsets_unintentionally_ignored
+    return {name.partition(".")[0] for name in find(path)}
 
-    @functools.wraps(check)
-    def check_validation_sets(train_cfg):
-        try:
-            check(train_cfg)
-        except ValueError as error:
-            raise UserError(f"{error} Or name all sets, as in --valid-subset valid,valid1") from error
-        except FileNotFoundError as error:
-            raise UserError(f"data folder {error.filename}: {error.strerror}") from error
 
-    module._find_extra_valid_paths = lambda path: {name.partition(".")[0] for name in find(path)}
-    module.raise_if_valid_subsets_unintentionally_ignored = check_validation_sets
+@replaces("fairseq.data.data_utils", "raise_if_valid_subsets_unintentionally_ignored")
+def refuse_ignored_validation_sets(check, train_cfg):
+    """Say in one line that further validation sets would be ignored.
+
+    Why: fairseq fails with a traceback. Needed: always.
+    """
+    try:
+        check(train_cfg)
+    except ValueError as error:
+        raise UserError(f"{error} Or name all sets, as in --valid-subset valid,valid1") from error
+    except FileNotFoundError as error:
+        raise UserError(f"data folder {error.filename}: {error.strerror}") from error
 
 
 @mends("fairseq.tasks.translation")

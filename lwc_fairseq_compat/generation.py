@@ -56,8 +56,7 @@ def replace_unknown_words(replace_unk, hypo_str, src_str, alignment, align_dict,
 def copy_unknown_words(load_align_dict, replace_unk):
     """Let a bare ``--replace-unk`` copy the source word.
 
-    Why: its value is then ``"@@ "``, which fairseq opens as a file. The empty string has the wanted effect.
-    Needed: always.
+    Why: its value is then ``"@@ "``, which fairseq opens as a file; the empty string has this effect. Needed: always.
     """
     return load_align_dict("" if replace_unk == "@@ " else replace_unk)
 
@@ -66,9 +65,8 @@ def copy_unknown_words(load_align_dict, replace_unk):
 def print_soft_alignments(post_process_prediction, *args, **kwargs):
     """Let ``fairseq-interactive --print-alignment soft`` print what ``fairseq-generate`` prints.
 
-    Why: the command takes each row of weights for a pair of positions and fails. This patch turns a row into a pair of
-    the weights and a mark, and removes the mark when the command prints the line.
-    Mends also: ``print`` in the module of the command. Needed: always.
+    Why: the command takes each row of weights for a pair of positions and fails. A row becomes a pair of the weights
+    and a mark, which is removed when the command prints the line. Mends also: the command's ``print``. Needed: always.
     """
     mark = "\0"
     tokens, text, alignment = post_process_prediction(*args, **kwargs)

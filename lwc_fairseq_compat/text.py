@@ -110,10 +110,8 @@ def read_codes_in_any_locale(init, self, cfg):
 
 
 def use_utf8():
-    """Read and write UTF-8 from now on, whatever the locale: standard streams, logs, and files of other packages.
-
-    A name of a file that is not UTF-8 is written as it is.
-    """
+    """Read and write UTF-8 from now on, whatever the locale: standard streams, logs, and files of other packages. A
+    name of a file that is not UTF-8 is written as it is."""
     with contextlib.suppress(locale.Error):  # a system without this locale
         locale.setlocale(locale.LC_CTYPE, "C.UTF-8")  # the encoding of files that are opened without one
     if sys.stdin:  # None if it is closed
