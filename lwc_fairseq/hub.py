@@ -17,8 +17,8 @@ from omegaconf.errors import ValidationError
 from torch import Tensor
 
 from lwc_fairseq_compat import UserError
+from lwc_fairseq_compat.data import truncate_source
 from lwc_fairseq_compat.dictionaries import IS_SKIPPED, skipped_check
-from lwc_fairseq_compat.long_sentences import truncate_source
 from lwc_fairseq_compat.search_options import check_names_and_types, check_search, check_type
 
 from .preparation import Words, make_subwords, read_preparation

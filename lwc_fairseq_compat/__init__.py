@@ -25,9 +25,9 @@ except Exception as error:  # every `import torch` of the environment would fail
     Finder = None
 
 PATCH_FILES = (
-    *("stack", "errors", "streams", "text", "options", "checkpoints", "saving", "loading", "positions", "data"),
-    *("splits", "indexed", "alignments", "preprocessing", "search_options", "generation", "scoring"),
-    *("long_sentences", "bleu", "optimizers", "processes", "validation", "commands", "dictionaries"),
+    *("stack", "errors", "text", "options", "checkpoints", "saving", "loading", "batches", "data", "indexed"),
+    *("preprocessing", "search_options", "generation", "scoring", "optimizers", "processes", "validation", "commands"),
+    "dictionaries",
 )
 """The order of the patches. If two patches wrap the same function, the later patch calls the earlier one."""
 

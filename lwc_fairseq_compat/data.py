@@ -1,93 +1,194 @@
-"""Data: patches that name data sets and batches in messages."""
+"""Data: patches that say what is wrong with a folder of data, a split of it, or the length of a sentence."""
 
-import atexit
-import contextlib
-import functools
 import logging
-import queue
-import threading
-import time
+import os
+import re
+import sys
 from pathlib import Path
 
 from .errors import UserError
-from .hooks import mends
+from .hooks import mends, replaces
 
-EXIT_LIMIT_S = 5.0
-"""Seconds that an ending command waits for the threads that read ahead. A disk may not respond."""
+logger = logging.getLogger(__name__)
 
+HOW_TO_PREPARE = "prepare both sides with fairseq-preprocess, without --only-source"
 TRANSLATION_MODELS = (
     "of translation models fairseq-validate gives the perplexity, and fairseq-generate --score-reference the score of "
     "each reference"
 )
 
 
-@mends("fairseq.data.data_utils", "infer_language_pair")
-def name_missing_pair(infer):
+@replaces("fairseq.data.data_utils", "infer_language_pair")
+def name_missing_pair(infer, path):
     """Say that the data folder is missing, or that no file in it identifies the language pair.
 
     Why: fairseq fails with a traceback. Needed: always.
     """
-
-    @functools.wraps(infer)
-    def infer_named_pair(path):
-        hint = "give the folder that fairseq-preprocess wrote (its --destdir)"
-        try:
-            pair = infer(path)
-        except OSError as error:
-            raise UserError(f"data folder {path}: {error.strerror}; {hint}") from error
-        if None in pair:
-            raise UserError(f"data folder {path}: no data of a language pair in it; {hint}")
-        return pair
-
-    return infer_named_pair
+    hint = "give the folder that fairseq-preprocess wrote (its --destdir)"
+    try:
+        pair = infer(path)
+    except OSError as error:
+        raise UserError(f"data folder {path}: {error.strerror}; {hint}") from error
+    if None in pair:
+        raise UserError(f"data folder {path}: no data of a language pair in it; {hint}")
+    return pair
 
 
-@mends("fairseq.tasks.translation", "load_langpair_dataset")
-def name_missing_split(load):
-    """Say which splits there are when one is missing, or that it is of the other kind, binary or raw text.
+@replaces("fairseq.tasks.translation", "load_langpair_dataset")
+def load_pairs(load, data_path, split, src, src_dict, tgt, *args, dataset_impl=None, upsample_primary=1, **kwargs):
+    """Say which splits there are when one is missing, that it is of the other kind, binary or raw text, or that its
+    files do not fit together. Combine several training sets (``train``, ``train1``, …) without ``--upsample-primary``.
+    Keep the name of the file of targets that a split lacks, for :func:`require_targets`.
+
+    Why: fairseq fails with a traceback. The default of ``--upsample-primary`` is -1, with which lengths are repeated -1
+    times. This is an error; older versions of numpy return no data. Needed: always.
+    """
+    settings = {"dataset_impl": dataset_impl, "upsample_primary": max(1, upsample_primary), **kwargs}
+    try:
+        pairs = load(data_path, split, src, src_dict, tgt, *args, **settings)
+    except AssertionError as error:
+        problem = str(error) or f"some of its sets {split}, {split}1, ... have targets, and some have none"
+        raise UserError(f"data folder {data_path}, {split}: {problem}") from error
+    except FileNotFoundError as error:
+        raise UserError(f"data folder {data_path}: {why_missing(data_path, split, dataset_impl)}") from error
+    if pairs.tgt is None:
+        pairs.missing_targets = os.path.join(data_path, f"{split}.{src}-{tgt}.{tgt}")
+    return pairs
+
+
+def why_missing(folder, split, dataset_impl):
+    """Return why a split in a data folder cannot be loaded."""
+    files = [file.name.split(".") for file in Path(folder).glob("*.*-*.*")]
+    binary, raw = {parts[0] for parts in files if parts[-1] == "idx"}, {parts[0] for parts in files if len(parts) == 3}
+    if dataset_impl == "raw" and split in binary:
+        return f"its {split} is binary: leave out --dataset-impl raw"
+    if dataset_impl != "raw" and split in raw - binary:
+        return f"its {split} is raw text: add --dataset-impl raw"
+    hint = f": fairseq-preprocess writes it from --{split}pref" if split in ("train", "valid", "test") else ""
+    return f"no {split} in it, only {', '.join(sorted(binary | raw)) or 'none'}{hint}"
+
+
+def require_targets(dataset, purpose):
+    """Raises UserError if a data set has no targets, because only the source side of its split was prepared."""
+    from fairseq.data import BaseWrapperDataset
+
+    while isinstance(dataset, BaseWrapperDataset):
+        dataset = dataset.dataset
+    file = getattr(dataset, "missing_targets", None)
+    if file is not None:
+        raise UserError(f"the data has no targets ({file} is missing), which {purpose} needs: {HOW_TO_PREPARE}")
+
+
+@replaces("fairseq.tasks.translation", "TranslationTask.load_dataset")
+def name_missing_alignments(load_dataset, self, split, *args, **kwargs):
+    """Say that ``--load-alignments`` finds no alignments of a set, or those of another number of sentences.
+
+    Why: fairseq trains without alignments, or fails in the middle of an epoch. Needed: always.
+    """
+    load_dataset(self, split, *args, **kwargs)
+    pairs = self.datasets[split]
+    if not self.cfg.load_alignments:
+        return
+    if pairs.align_dataset is None:
+        reason = f"--load-alignments: no alignments of {split} in {self.cfg.data}"
+        if split == self.cfg.train_subset:
+            raise UserError(f"{reason}: fairseq-preprocess writes them with --align-suffix")
+        logging.getLogger("fairseq.tasks.translation").warning(reason)
+    elif len(pairs.align_dataset) != len(pairs.src):
+        raise UserError(
+            f"--load-alignments: {len(pairs.align_dataset):,} alignments for the {len(pairs.src):,} sentences of "
+            f"{split} in {self.cfg.data}: write the data again by fairseq-preprocess with --align-suffix"
+        )
+
+
+@replaces("fairseq.trainer", "Trainer.get_train_iterator")
+def check_training_data(get_train_iterator, self, *args, **kwargs):
+    """Say before the first epoch that a later shard of the training data (``data1:data2``) lacks a file, or that the
+    criterion for alignments needs ``--load-alignments``.
+
+    Why: fairseq finds out when the epoch of that shard begins. It trains without alignments. Needed: always.
+    """
+    from fairseq.criterions import label_smoothed_cross_entropy_with_alignment as with_alignment
+    from fairseq.tasks.translation import TranslationTask
+    from fairseq.utils import split_paths
+
+    cfg = self.task.cfg  # which has the languages, also if they are not given
+    criterion = with_alignment.LabelSmoothedCrossEntropyCriterionWithAlignment
+    if isinstance(self._criterion, criterion) and not getattr(self.cfg.task, "load_alignments", True):
+        raise UserError(
+            "--criterion label_smoothed_cross_entropy_with_alignment learns from alignments: add --load-alignments"
+        )
+    for folder in split_paths(cfg.data)[1:] if isinstance(self.task, TranslationTask) else ():
+        split = self.cfg.dataset.train_subset
+        for language in (cfg.source_lang, cfg.target_lang):
+            if "://" not in folder and not any(Path(folder).glob(f"{split}.*-*.{language}*")):
+                raise UserError(f"data folder {folder}: its {split} has no data of {language}: {HOW_TO_PREPARE}")
+    return get_train_iterator(self, *args, **kwargs)
+
+
+@replaces("fairseq.tasks.fairseq_task", "FairseqTask.build_criterion")
+def remember_criterion(build_criterion, self, *args, **kwargs):
+    """Note that the task computes losses. Why: :func:`check_split` asks. Needed: always."""
+    self._computes_losses = True
+    return build_criterion(self, *args, **kwargs)
+
+
+@replaces("fairseq.tasks.fairseq_task", "FairseqTask.get_batch_iterator")
+def check_split(get_batch_iterator, self, dataset, *args, **kwargs):
+    """Say that a split has no targets although they are needed, or that all its sentences are left out.
+
+    Why: fairseq fails in the first batch, or divides by the number of sentences. Needed: always.
+    """
+    split = next((name for name, loaded in self.datasets.items() if loaded is dataset), None)
+    if split is None:  # lines of fairseq-interactive
+        return get_batch_iterator(self, dataset, *args, **kwargs)
+    computes_losses = getattr(self, "_computes_losses", False)
+    if computes_losses:
+        require_targets(dataset, "a loss")
+    try:
+        batches = get_batch_iterator(self, dataset, *args, **kwargs)
+    except AssertionError as error:
+        if "should not exceed max_tokens" not in str(error):
+            raise
+        raise UserError(f"{error} in {split}: raise --max-tokens, or --max-tokens-valid if it is given") from error
+    if batches._frozen_batches == () and not len(dataset):
+        raise UserError(f"{split} has no sentences: prepare it again")
+    if batches._frozen_batches == ():
+        limit = kwargs.get("max_positions")
+        raise UserError(
+            f"all {len(dataset)} sentences of {split} are left out, because the maximum number of tokens is "
+            f"{limit}. {advice(self, limit)}"
+        )
+    size = len(batches.frozen_batches)
+    if not computes_losses and size <= batches.shard_id < batches.num_shards:
+        raise UserError(
+            f"--shard-id {batches.shard_id}: the number of batches of {split} is {size}: lower --num-shards, or "
+            "--max-tokens"
+        )
+    return batches
+
+
+@replaces("fairseq.data.data_utils", "_find_extra_valid_paths")
+def find_names_of_validation_sets(find, path):
+    """Return the names of further validation sets, such as ``valid1``, without the languages of their files.
+
+    Why: fairseq compares them with ``--valid-subset valid,valid1`` and refuses sets that it names. Needed: always.
+    """
+    return {name.partition(".")[0] for name in find(path)}
+
+
+@replaces("fairseq.data.data_utils", "raise_if_valid_subsets_unintentionally_ignored")
+def refuse_ignored_validation_sets(check, train_cfg):
+    """Say in one line that further validation sets would be ignored.
 
     Why: fairseq fails with a traceback. Needed: always.
     """
-
-    @functools.wraps(load)
-    def load_named_dataset(data_path, split, *args, dataset_impl=None, **kwargs):
-        try:
-            return load(data_path, split, *args, dataset_impl=dataset_impl, **kwargs)
-        except FileNotFoundError as error:
-            binary, raw = splits_in(data_path)
-            if dataset_impl == "raw" and split in binary:
-                reason = f"its {split} is binary: leave out --dataset-impl raw"
-            elif dataset_impl != "raw" and split in raw - binary:
-                reason = f"its {split} is raw text: add --dataset-impl raw"
-            else:
-                reason = f"no {split} in it, only {', '.join(sorted(binary | raw)) or 'none'}"
-                if split in ("train", "valid", "test"):
-                    reason += f": fairseq-preprocess writes it from --{split}pref"
-            raise UserError(f"data folder {data_path}: {reason}") from error
-
-    return load_named_dataset
-
-
-def splits_in(folder):
-    """Return the names of the binary splits and of those of raw text in a data folder."""
-    files = [file.name.split(".") for file in Path(folder).glob("*.*-*.*")]
-    binary = {parts[0] for parts in files if parts[-1] == "idx"}
-    return binary, {parts[0] for parts in files if len(parts) == 3}
-
-
-@mends("fairseq.tasks.translation", "load_langpair_dataset")
-def count_primary_data_once(load):
-    """Combine several training sets (``train``, ``train1``, …) without ``--upsample-primary``.
-
-    Why: its default is -1, with which lengths are repeated -1 times. This is an error; older versions of numpy return
-    no data. Needed: always.
-    """
-
-    @functools.wraps(load)
-    def load_with_primary_data(*args, upsample_primary=1, **kwargs):
-        return load(*args, upsample_primary=max(1, upsample_primary), **kwargs)
-
-    return load_with_primary_data
+    try:
+        check(train_cfg)
+    except ValueError as error:
+        raise UserError(f"{error} Or name all sets, as in --valid-subset valid,valid1") from error
+    except FileNotFoundError as error:
+        raise UserError(f"data folder {error.filename}: {error.strerror}") from error
 
 
 @mends("fairseq.tasks.translation")
@@ -103,113 +204,51 @@ def refuse_scores_of_a_language_model(module):
     module.TranslationTask.eval_lm_dataloader = eval_lm_dataloader
 
 
-@mends("fairseq.trainer", "Trainer.train_step")
-def name_batch_with_bad_gradients(train_step):
-    """Name the sentences of the batch whose gradients are not finite.
+@replaces("fairseq.tasks.fairseq_task", "FairseqTask.filter_indices_by_size")
+def truncate_text_and_name_invalid_size(
+    filter_indices_by_size, self, indices, dataset, max_positions=None, ignore_invalid_inputs=False
+):
+    """Truncate sentences that are given as text, and say in one line which sentence of a data set is too long.
 
-    Why: fairseq does not tell them. Needed: always.
+    Why: fairseq fails with a traceback, and the lines that ``fairseq-interactive`` has read are lost. Needed: always.
     """
+    from fairseq.data import LanguagePairDataset
 
-    @functools.wraps(train_step)
-    def train_step_on_named_batch(self, samples, *args, **kwargs):
-        try:
-            return train_step(self, samples, *args, **kwargs)
-        except FloatingPointError as error:
-            numbers = ", ".join(str(number) for sample in samples if sample for number in sample["id"].tolist())
-            raise UserError(
-                f"update {self.get_num_updates() + 1}: {error}. Its batch is the training sentences {numbers} (from 0, "
-                "in the order of the training set). If they are sound, lower --lr, or set --clip-norm"
-            ) from error
-
-    return train_step_on_named_batch
-
-
-@mends("fairseq.trainer", "Trainer._prepare_sample")
-def remember_batch(prepare_sample):
-    """Keep the current batch for :func:`tell_size_of_large_batch`.
-
-    Needed: always.
-    """
-
-    @functools.wraps(prepare_sample)
-    def prepare_and_remember_sample(self, sample, *args, **kwargs):
-        self._sample_at_hand = sample
-        return prepare_sample(self, sample, *args, **kwargs)
-
-    return prepare_and_remember_sample
+    is_text = isinstance(dataset, LanguagePairDataset) and dataset.tgt is None and isinstance(dataset.src, list)
+    longest = max_positions[0] if isinstance(max_positions, (tuple, list)) else max_positions
+    if is_text and longest is not None:
+        dataset.src = [truncate_source(tokens, longest) for tokens in dataset.src]
+        dataset.src_sizes[:] = [len(tokens) for tokens in dataset.src]
+    try:
+        return filter_indices_by_size(self, indices, dataset, max_positions, ignore_invalid_inputs)
+    except Exception as error:
+        if "is invalid" not in str(error):
+            raise
+        message = re.sub(r"np\.int\d+\((\d+)\)", r"\1", str(error))
+        raise UserError(f"{message}. {advice(self, max_positions)}") from error
 
 
-@mends("fairseq.trainer", "Trainer._log_oom")
-def tell_size_of_large_batch(log_oom):
-    """Log the size of a batch that does not fit into memory.
-
-    Why: fairseq prints only the state of the memory. Needed: always.
-    """
-    logger = logging.getLogger("fairseq.trainer")
-
-    @functools.wraps(log_oom)
-    def log_oom_and_batch(self, error):
-        log_oom(self, error)
-        if sample := self._sample_at_hand:
-            rows, length = sample["net_input"]["src_tokens"].shape
-            logger.warning(
-                f"the batch has {rows} sentences of {length} source tokens at most and {sample['ntokens']} target "
-                "tokens in all: if this happens often, lower --max-tokens"
-            )
-
-    return log_oom_and_batch
+def truncate_source(tokens, longest):
+    """Return the first `longest` tokens of a source (n,), the last of which is its end symbol. A warning says so."""
+    if len(tokens) <= longest:
+        return tokens
+    logger.warning(
+        f"a source has {len(tokens)} tokens, more than --max-source-positions or the models allow: only the first "
+        f"{longest} are translated"
+    )
+    return tokens[[*range(longest - 1), -1]]
 
 
-@mends("fairseq.data.iterators")
-def stop_reading_ahead_at_exit(module):
-    """Let a command that ends in the middle of an epoch keep its last message and its exit status.
-
-    Why: a daemon thread reads batches ahead. If Python shuts down while that thread is inside torch, Python ends the
-    thread by force, and C++ aborts the whole process: ``terminate called without an active exception``, status 134.
-    Mends: ``BackgroundConsumer``. Needed: always.
-    """
-
-    @atexit.register
-    def stop_reading_ahead():
-        readers = [thread for thread in threading.enumerate() if isinstance(thread, module.BackgroundConsumer)]
-        give_up = time.monotonic() + EXIT_LIMIT_S
-        for reader in readers:
-            reader._max_len = 0  # it stops after the current batch, once the queue has room for it
-        while any(reader.is_alive() for reader in readers) and time.monotonic() < give_up:
-            for reader in readers:
-                with contextlib.suppress(queue.Empty):
-                    reader._queue.get(timeout=0.01)
-
-
-@mends("fairseq.data.data_utils", "_find_extra_valid_paths")
-def find_names_of_validation_sets(find):
-    """Return the names of further validation sets, such as ``valid1``, without the languages of their files.
-
-    Why: fairseq compares them with ``--valid-subset valid,valid1`` and refuses sets that are named there. Needed:
-    always.
-    """
-
-    @functools.wraps(find)
-    def find_names(dataset_path):
-        return {name.partition(".")[0] for name in find(dataset_path)}
-
-    return find_names
-
-
-@mends("fairseq.data.data_utils", "raise_if_valid_subsets_unintentionally_ignored")
-def refuse_ignored_validation_sets(check):
-    """Say in one line that further validation sets would be ignored.
-
-    Why: fairseq fails with a traceback. Needed: always.
-    """
-
-    @functools.wraps(check)
-    def check_validation_sets(train_cfg):
-        try:
-            check(train_cfg)
-        except ValueError as error:
-            raise UserError(f"{error} Or name all sets, as in --valid-subset valid,valid1") from error
-        except FileNotFoundError as error:
-            raise UserError(f"data folder {error.filename}: {error.strerror}") from error
-
-    return check_validation_sets
+def advice(task, limits):
+    """Return what to do about sentences that exceed the limits of source and target, besides leaving them out."""
+    command = os.path.basename(sys.argv[0])
+    options = "--max-source-positions and --max-target-positions"
+    is_of_model = command == "fairseq-validate"
+    if command not in ("fairseq-train", "fairseq-validate") and task.max_positions() is not None:
+        is_of_model = any(limit < other for limit, other in zip(limits, task.max_positions(), strict=True))
+    if is_of_model:
+        return (
+            f"The limits are those of the model, which was trained with these {options}; fairseq-interactive truncates "
+            "a source that is too long"
+        )
+    return f"To read longer sentences, raise {options}"

@@ -1,16 +1,14 @@
-"""Options of ``fairseq-generate`` and ``fairseq-interactive`` that fail or do nothing in fairseq 0.12.2."""
+"""The search: options of ``fairseq-generate`` and ``fairseq-interactive`` that fail or do nothing in fairseq 0.12.2."""
 
-import functools
 import logging
 import math
 import sys
 import textwrap
 
-import numpy as np
 import torch
 
 from .errors import UserError
-from .hooks import mends
+from .hooks import replaces
 
 logger = logging.getLogger("fairseq.sequence_generator")
 
@@ -18,30 +16,25 @@ NO_TRANSLATION = "the model's scores are not numbers (NaN): take an earlier chec
 NOTHING_ALLOWED = "prefix_allowed_tokens_fn allows no translation of a sentence: let it allow the end symbol at last"
 
 
-@mends("fairseq.ngram_repeat_block", "NGramRepeatBlock._no_repeat_ngram")
-def block_repeated_ngrams(block):
+@replaces("fairseq.ngram_repeat_block", "NGramRepeatBlock._no_repeat_ngram")
+def block_repeated_ngrams(block, self, tokens, lprobs, bsz, beam_size, step):
     """Let ``--no-repeat-ngram-size`` block repeated n-grams.
 
     Why: without fairseq's CUDA extension, fairseq looks for the last tokens of a hypothesis at the end of a row that is
     padded to the maximum length. It finds padding there and blocks nothing. A size of 1 never works. Where
     ``--prefix-size`` or constraints prescribe a word, it must not be blocked. Needed: always.
     """
-
-    @functools.wraps(block)
-    def block_without_padding(self, tokens, lprobs, bsz, beam_size, step):
-        possible = lprobs.clone()
-        if self.no_repeat_ngram_size == 1:
-            lprobs.scatter_(1, tokens[:, 1 : step + 1], -math.inf)
-        else:
-            lprobs = block(self, tokens[:, : step + 1], lprobs, bsz, beam_size, step)
-        is_stuck = lprobs.eq(-math.inf).all(1, keepdim=True)
-        return torch.where(is_stuck, possible, lprobs)
-
-    return block_without_padding
+    possible = lprobs.clone()
+    if self.no_repeat_ngram_size == 1:
+        lprobs.scatter_(1, tokens[:, 1 : step + 1], -math.inf)
+    else:
+        lprobs = block(self, tokens[:, : step + 1], lprobs, bsz, beam_size, step)
+    is_stuck = lprobs.eq(-math.inf).all(1, keepdim=True)
+    return torch.where(is_stuck, possible, lprobs)
 
 
-@mends("fairseq.utils", "replace_unk")
-def replace_unknown_words(replace_unk):
+@replaces("fairseq.utils", "replace_unk")
+def replace_unknown_words(replace_unk, hypo_str, src_str, alignment, align_dict, unk):
     """Let ``--replace-unk`` find the source word that an unknown word is aligned to.
 
     Why: it expects one source position for each target token. fairseq passes pairs of source and target
@@ -54,176 +47,97 @@ def replace_unknown_words(replace_unk):
         words = range(len(link) - 1)  # without the end symbol
         return max(words, key=lambda i: float(link[i]), default=0)
 
-    @functools.wraps(replace_unk)
-    def replace_unk_by_links(hypo_str, src_str, alignment, align_dict, unk):
-        if not len(alignment) and unk in hypo_str.split():
-            raise UserError("--replace-unk needs an alignment: add --print-alignment hard")
-        return replace_unk(hypo_str, src_str, [position(link) for link in alignment], align_dict, unk)
-
-    return replace_unk_by_links
+    if not len(alignment) and unk in hypo_str.split():
+        raise UserError("--replace-unk needs an alignment: add --print-alignment hard")
+    return replace_unk(hypo_str, src_str, [position(link) for link in alignment], align_dict, unk)
 
 
-@mends("fairseq.utils", "load_align_dict")
-def copy_unknown_words(load_align_dict):
+@replaces("fairseq.utils", "load_align_dict")
+def copy_unknown_words(load_align_dict, replace_unk):
     """Let a bare ``--replace-unk`` copy the source word.
 
-    Why: its value is then ``"@@ "``, which fairseq opens as a file. The empty string has the wanted effect.
-    Needed: always.
+    Why: its value is then ``"@@ "``, which fairseq opens as a file; the empty string has this effect. Needed: always.
     """
-
-    @functools.wraps(load_align_dict)
-    def load_align_dict_if_named(replace_unk):
-        return load_align_dict("" if replace_unk == "@@ " else replace_unk)
-
-    return load_align_dict_if_named
+    return load_align_dict("" if replace_unk == "@@ " else replace_unk)
 
 
-@mends("fairseq.utils", "post_process_prediction")
-def print_soft_alignments(post_process_prediction):
+@replaces("fairseq.utils", "post_process_prediction")
+def print_soft_alignments(post_process_prediction, *args, **kwargs):
     """Let ``fairseq-interactive --print-alignment soft`` print what ``fairseq-generate`` prints.
 
-    Why: the command takes each row of weights for a pair of positions and fails. This patch turns a row into a pair of
-    the weights and a mark, and removes the mark when the command prints the line.
-    Mends also: ``print`` in the module of the command. Needed: always.
+    Why: the command takes each row of weights for a pair of positions and fails. A row becomes a pair of the weights
+    and a mark, which is removed when the command prints the line. Mends also: the command's ``print``. Needed: always.
     """
     mark = "\0"
-
-    def print_without_marks(text, **settings):
-        print(text.replace(f"-{mark}", ""), **settings)
-
-    @functools.wraps(post_process_prediction)
-    def post_process_with_rows_as_pairs(*args, **kwargs):
-        tokens, text, alignment = post_process_prediction(*args, **kwargs)
-        command = sys._getframe(1).f_globals
-        if "buffered_read" in command and isinstance(alignment, list) and alignment and isinstance(alignment[0], list):
-            command["print"] = print_without_marks
-            alignment = [(",".join(row), mark) for row in alignment]
-        return tokens, text, alignment
-
-    return post_process_with_rows_as_pairs
+    tokens, text, alignment = post_process_prediction(*args, **kwargs)
+    command = sys._getframe(2).f_globals  # the first frame is that of the replacement
+    if "buffered_read" in command and isinstance(alignment, list) and alignment and isinstance(alignment[0], list):
+        command["print"] = lambda line, **settings: print(line.replace(f"-{mark}", ""), **settings)
+        alignment = [(",".join(row), mark) for row in alignment]
+    return tokens, text, alignment
 
 
-@mends("fairseq.options", "get_generation_parser")
-def generate_one_shard(get_generation_parser):
-    """Let ``fairseq-generate --num-shards 4 --shard-id 0`` translate a quarter of the batches.
-
-    Why: the command reads the size of a distributed job instead, and translates everything. This patch changes the
-    parser, because ``fairseq_cli/generate.py`` may be imported before PyTorch, and so before this package.
-    Needed: always.
-    """
-
-    @functools.wraps(get_generation_parser)
-    def get_generation_parser_with_shards(interactive=False, **settings):
-        parser = get_generation_parser(interactive=interactive, **settings)
-        if not interactive:  # fairseq-interactive always translates all of its input
-            parser._option_string_actions["--num-shards"].dest = "distributed_world_size"
-            parser._option_string_actions["--shard-id"].dest = "distributed_rank"
-        return parser
-
-    return get_generation_parser_with_shards
-
-
-@mends("fairseq.data.iterators", "ShardedIterator.__init__")
-def name_missing_shard(init):
-    """Say which values of ``--shard-id`` are valid.
-
-    Why: fairseq's message gives no value. Needed: always.
-    """
-
-    @functools.wraps(init)
-    def init_of_known_shard(self, iterable, num_shards, shard_id, **settings):
-        if not 0 <= shard_id < num_shards:
-            raise UserError(
-                f"--shard-id {shard_id}: with --num-shards {num_shards} it must be from 0 to {num_shards - 1}"
-            )
-        init(self, iterable, num_shards, shard_id, **settings)
-
-    return init_of_known_shard
-
-
-@mends("fairseq.data.fairseq_dataset", "FairseqDataset.batch_by_size")
-def translate_long_lines_alone(batch_by_size):
-    """Translate a line that is longer than ``--max-tokens`` alone, with a warning.
-
-    This applies to data without targets, as in ``fairseq-interactive``. A training or test set is refused as before.
-    Why: fairseq ends the command. Needed: always.
-    """
-    logger = logging.getLogger("fairseq.data.fairseq_dataset")
-
-    @functools.wraps(batch_by_size)
-    def batch_by_size_or_alone(self, indices, max_tokens=None, **limits):
-        if max_tokens is None or getattr(self, "tgt", self) is not None:
-            return batch_by_size(self, indices, max_tokens=max_tokens, **limits)
-        lengths = {index: self.num_tokens(index) for index in indices}
-        alone = [index for index in indices if lengths[index] > max_tokens]
-        for index in alone:
-            logger.warning(f"a line of {lengths[index]} tokens, more than --max-tokens {max_tokens}: translated alone")
-        rest = np.array([index for index in indices if lengths[index] <= max_tokens], dtype=np.int64)
-        batches = batch_by_size(self, rest, max_tokens=max_tokens, **limits) if len(rest) else []
-        return [*batches, *(np.array([index]) for index in alone)]
-
-    return batch_by_size_or_alone
-
-
-@mends("fairseq.sequence_generator", "SequenceGenerator._generate")
-def end_every_search(generate):
+@replaces("fairseq.sequence_generator", "SequenceGenerator._generate")
+def end_every_search(generate, self, sample, prefix_tokens=None, constraints=None, bos_token=None):
     """Give each sentence a translation, or say in one line why there is none.
 
     A sentence whose constraints cannot be met is translated without them, with a warning.
     Why: fairseq ends with an assertion if a hypothesis may not end in the last step, and if a source is so short that
-    ``--max-len-a`` allows less than ``--min-len``. Needed: always.
+    ``--max-len-a`` allows less than ``--min-len``. ``fairseq-generate`` gives no constraints. Needed: always.
     """
-    from fairseq import sequence_generator
+    from fairseq.sequence_generator import SequenceGeneratorWithAlignment
 
-    @functools.wraps(generate)
-    def generate_to_the_end(self, sample, prefix_tokens=None, constraints=None, bos_token=None):
-        min_len = self.min_len
-        self.min_len = possible_min_len(self, sample["net_input"])
-        self.search.stop_on_max_len = True
-        if constraints is not None:
-            warn_of_unknown_constraints(constraints, self.tgt_dict)
-        try:
-            found = generate(self, sample, prefix_tokens, constraints, bos_token)
-            without = [i for i, hypotheses in enumerate(found) if not hypotheses]
-            if without and constraints is not None:
-                constraints = leave_out_constraints(constraints, without, self.tgt_dict)
-                again = generate(self, sample, prefix_tokens, constraints, bos_token)
-                found = [hypotheses or again[i] for i, hypotheses in enumerate(found)]
-        finally:
-            self.min_len = min_len
-        if not all(found):
-            raise UserError(NOTHING_ALLOWED if hasattr(self.search, "prefix_allowed_tokens_fn") else NO_TRANSLATION)
-        if isinstance(self, sequence_generator.SequenceGeneratorWithAlignment):
-            return [fill_up(hypotheses, self.beam_size) for hypotheses in found]
-        return found
+    if constraints is None and self.search.supports_constraints:
+        raise UserError(
+            "--constraints: there are none, because a test set has none: leave it out, or use fairseq-interactive, "
+            "which reads a sentence's constraints after it, each after a tab"
+        )
+    unknown = f"so the translation will contain {self.tgt_dict.unk_string()} instead"
+    for row in () if constraints is None else constraints:
+        if row[1:].eq(self.unk).any():
+            warn_of_constraints(row, self.tgt_dict, f"have words that the target vocabulary lacks, {unknown}")
+    min_len = self.min_len
+    self.min_len = possible_min_len(self, sample["net_input"])
+    self.search.stop_on_max_len = True
+    try:
+        hypotheses = generate(self, sample, prefix_tokens, constraints, bos_token)
+        without = [i for i, row in enumerate(hypotheses) if not row]
+        if without and constraints is not None:
+            for i in without:
+                reason = "cannot be met in a translation as long as --max-len-a and --max-len-b allow"
+                warn_of_constraints(constraints[i], self.tgt_dict, f"{reason}: the sentence is translated without them")
+            constraints = constraints.index_fill(0, torch.tensor(without, device=constraints.device), 0)
+            again = generate(self, sample, prefix_tokens, constraints, bos_token)
+            hypotheses = [row or again[i] for i, row in enumerate(hypotheses)]
+    finally:
+        self.min_len = min_len
+    if not all(hypotheses):
+        raise UserError(NOTHING_ALLOWED if hasattr(self.search, "prefix_allowed_tokens_fn") else NO_TRANSLATION)
+    if isinstance(self, SequenceGeneratorWithAlignment):  # which expects as many hypotheses as the beam is wide
+        return [row + [{**row[-1], "is_copy": True}] * (self.beam_size - len(row)) for row in hypotheses]
+    return hypotheses
 
-    return generate_to_the_end
+
+def warn_of_constraints(constraints, dictionary, problem):
+    """Warn of a problem of a sentence's packed constraints."""
+    from fairseq.token_generation_constraints import unpack_constraints
+
+    words = textwrap.shorten(" | ".join(map(dictionary.string, unpack_constraints(constraints))), 80)
+    logger.warning(f"the constraints {words} {problem}")
 
 
-@mends("fairseq.sequence_generator", "EnsembleModel.max_decoder_positions")
-def count_positions_in_whole_numbers(max_decoder_positions):
+@replaces("fairseq.sequence_generator", "EnsembleModel.max_decoder_positions")
+def count_positions_in_whole_numbers(max_decoder_positions, self):
     """Let ``--max-len-a`` be large for models without a limit.
 
     Why: fairseq gives a million as 1e6, which is no length of a tensor. Needed: always.
     """
-
-    @functools.wraps(max_decoder_positions)
-    def max_decoder_positions_as_int(self):
-        return int(max_decoder_positions(self))
-
-    return max_decoder_positions_as_int
-
-
-def fill_up(hypotheses, number):
-    """Return so many hypotheses, with copies of the last one at the end, which :func:`align_fast_models` drops."""
-    return hypotheses + [{**hypotheses[-1], "is_copy": True} for _ in range(number - len(hypotheses))]
+    return int(max_decoder_positions(self))
 
 
 def possible_min_len(generator, net_input):
-    """Return the ``--min-len`` of a generator, or less if the longest source of a batch allows fewer words.
-
-    A warning says so.
-    """
+    """Return the ``--min-len`` of a generator, or less, with a warning, if the longest source of a batch allows fewer
+    words."""
     source = net_input.get("src_tokens")
     if source is None or not (generator.max_len_a or generator.match_source_len):
         return generator.min_len
@@ -238,109 +152,45 @@ def possible_min_len(generator, net_input):
     return min(longest, generator.min_len)
 
 
-def warn_of_unknown_constraints(constraints, dictionary):
-    """Warn of packed constraints with words that the vocabulary lacks."""
-    for row in constraints:
-        if row[1:].eq(dictionary.unk()).any():
-            logger.warning(
-                f"the constraints {constraint_words(row, dictionary)} have words that the target vocabulary lacks, so "
-                f"the translation will contain {dictionary.unk_string()} instead"
-            )
-
-
-def leave_out_constraints(constraints, sentences, dictionary):
-    """Return packed constraints without those of some sentences, each of which a warning names."""
-    constraints = constraints.clone()
-    for i in sentences:
-        logger.warning(
-            f"the constraints {constraint_words(constraints[i], dictionary)} cannot be met in a translation as long as "
-            "--max-len-a and --max-len-b allow: the sentence is translated without them"
-        )
-        constraints[i] = 0
-    return constraints
-
-
-def constraint_words(constraints, dictionary):
-    """Return the words of a sentence's packed constraints, shortened."""
-    from fairseq.token_generation_constraints import unpack_constraints
-
-    return textwrap.shorten(" | ".join(map(dictionary.string, unpack_constraints(constraints))), 80)
-
-
-@mends("fairseq.search", "Sampling.step")
-def sample_from_extreme_scores(step):
+@replaces("fairseq.search", "Sampling.step")
+def sample_from_extreme_scores(step, self, number, lprobs, scores, *args, **kwargs):
     """Let ``--sampling`` draw words where the probabilities are far from a sum of 1.
 
     Why: fairseq computes them with an overflow if ``--unkpen`` favours unknown words very much, and as 0 if
     ``--prefix-size`` prescribes a very improbable word. Needed: always.
     """
-    limit = 50.0
-
-    @functools.wraps(step)
-    def step_of_normalized_scores(self, number, lprobs, scores, *args, **kwargs):
-        sums = lprobs.logsumexp(2)
-        if sums.abs().max() < limit:
-            return step(self, number, lprobs, scores, *args, **kwargs)
-        drawn, types, beams = step(self, number, lprobs - sums[:, :, None], scores, *args, **kwargs)
-        return drawn + sums.gather(1, beams), types, beams
-
-    return step_of_normalized_scores
+    sums = lprobs.logsumexp(2)
+    if sums.abs().max() < 50:
+        return step(self, number, lprobs, scores, *args, **kwargs)
+    drawn, types, beams = step(self, number, lprobs - sums[:, :, None], scores, *args, **kwargs)
+    return drawn + sums.gather(1, beams), types, beams
 
 
-@mends("fairseq.sequence_scorer", "SequenceScorer.generate")
-def name_missing_alignment(generate):
+@replaces("fairseq.sequence_scorer", "SequenceScorer.generate")
+def name_missing_alignment(generate, self, models, sample, **kwargs):
     """Say that a model gives no alignments of references.
 
     Why: fairseq fails with a traceback when it prints them. Needed: always.
     """
-
-    @functools.wraps(generate)
-    def generate_with_alignment(self, models, sample, **kwargs):
-        found = generate(self, models, sample, **kwargs)
-        if self.compute_alignment and any(hypothesis["alignment"] is None for (hypothesis, *_) in found):
-            raise UserError("--print-alignment: this model gives no alignments with --score-reference: leave one out")
-        return found
-
-    return generate_with_alignment
+    hypotheses = generate(self, models, sample, **kwargs)
+    if self.compute_alignment and any(best["alignment"] is None for best, *_ in hypotheses):
+        raise UserError("--print-alignment: this model gives no alignments with --score-reference: leave one out")
+    return hypotheses
 
 
-@mends("fairseq.search", "LexicallyConstrainedBeamSearch.init_constraints")
-def name_missing_constraints(init_constraints):
-    """Say that a search has no constraints.
-
-    Why: ``fairseq-generate`` gives none, and fairseq fails with a traceback. Needed: always.
-    """
-
-    @functools.wraps(init_constraints)
-    def init_given_constraints(self, batch_constraints, beam_size):
-        if batch_constraints is None:
-            raise UserError(
-                "--constraints: there are none, because a test set has none: leave it out, or use fairseq-interactive, "
-                "which reads a sentence's constraints after it, each after a tab"
-            )
-        return init_constraints(self, batch_constraints, beam_size)
-
-    return init_given_constraints
-
-
-@mends("fairseq.sequence_generator", "SequenceGeneratorWithAlignment.generate")
-def align_fast_models(generate):
+@replaces("fairseq.sequence_generator", "SequenceGeneratorWithAlignment.generate")
+def align_fast_models(generate, self, models, sample, **kwargs):
     """Let models give their attention to a search for alignments, also after ``make_generation_fast_()``.
 
-    Why: fairseq decides about attention when a model is made fast, and then fails with a traceback. It also expects as
-    many hypotheses of each sentence as the beam is wide. Needed: always.
+    Why: fairseq decides about attention when a model is made fast, and then fails with a traceback. This patch also
+    removes the copies that :func:`end_every_search` adds. Needed: always.
     """
-
-    @functools.wraps(generate)
-    def generate_with_attention(self, models, sample, **kwargs):
-        quiet = [module for module in self.model.modules() if getattr(module, "need_attn", True) is False]
+    quiet = [module for module in self.model.modules() if getattr(module, "need_attn", True) is False]
+    for module in quiet:
+        module.need_attn = True
+    try:
+        hypotheses = generate(self, models, sample, **kwargs)
+    finally:
         for module in quiet:
-            module.need_attn = True
-        try:
-            found = generate(self, models, sample, **kwargs)
-        finally:
-            for module in quiet:
-                module.need_attn = False
-        return [[one for one in hypotheses if "is_copy" not in one] for hypotheses in found]
-
-    return generate_with_attention
+            module.need_attn = False
+    return [[hypothesis for hypothesis in row if "is_copy" not in hypothesis] for row in hypotheses]

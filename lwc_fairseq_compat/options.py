@@ -7,9 +7,9 @@ from argparse import ArgumentTypeError
 from math import inf, isclose
 from types import SimpleNamespace
 
-from .bleu import check_bleu, read_json
 from .errors import UserError, flag
 from .hooks import replaces
+from .scoring import check_bleu, read_json
 from .search_options import check_eval_bleu_args
 
 

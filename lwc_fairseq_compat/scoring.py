@@ -1,67 +1,85 @@
-"""The scores of ``fairseq-generate`` and the command ``fairseq-score``."""
+"""Scores of translations: those of ``fairseq-generate``, ``fairseq-score``, and BLEU in training (``--eval-bleu``)."""
 
 import functools
+import json
 import sys
+from argparse import Namespace
+from dataclasses import fields
+
+import numpy as np
 
 from .errors import UserError
-from .hooks import mends
+from .hooks import mends, replaces
+from .search_options import check_names
 
 UNKNOWN_IN_REFERENCE, UNKNOWN_IN_TRANSLATION = "\ue000", "\ue001"
 """Characters without a meaning, which no text has, no tokenizer splits off, and which do not match each other."""
 
 
-@mends("fairseq.scoring", "build_scorer")
-def count_unknown_words_once(build_scorer):
+@replaces("fairseq.scoring", "build_scorer")
+def count_unknown_words_once(build_scorer, choice, tgt_dict):
     """Count an unknown word in a reference or a translation as one word, of one letter, that is always wrong.
 
     Why: it reaches the scorers of text as ``<<unk>>`` or ``<unk>``, which sacrebleu splits into several tokens, and
     whose letters count in chrF. Needed: always.
     """
-
-    @functools.wraps(build_scorer)
-    def build_scorer_of_words(choice, tgt_dict):
-        try:
-            scorer = build_scorer(choice, tgt_dict)
-        except (ImportError, RuntimeError, OSError) as error:  # a package or a file of the scorer is missing
-            reason = " ".join(str(error).split())
-            raise UserError(f"--scoring {getattr(choice, '_name', choice)}: {reason}") from error
-        if not hasattr(scorer, "add_string"):
-            return scorer
-        add_string = scorer.add_string
-        unknown, unknown_in_reference = tgt_dict.unk_string(), tgt_dict.unk_string(escape=True)
-
-        def add_string_of_words(ref, pred):
-            add_string(
-                ref.replace(unknown_in_reference, UNKNOWN_IN_REFERENCE), pred.replace(unknown, UNKNOWN_IN_TRANSLATION)
-            )
-
-        scorer.add_string = add_string_of_words
+    try:
+        scorer = build_scorer(choice, tgt_dict)
+    except (ImportError, RuntimeError, OSError) as error:  # a package or a file of the scorer is missing
+        reason = " ".join(str(error).split())
+        raise UserError(f"--scoring {getattr(choice, '_name', choice)}: {reason}") from error
+    if not hasattr(scorer, "add_string"):
         return scorer
+    add_string = scorer.add_string
+    unknown, unknown_in_reference = tgt_dict.unk_string(), tgt_dict.unk_string(escape=True)
 
-    return build_scorer_of_words
+    def add_string_of_words(ref, pred):
+        add_string(
+            ref.replace(unknown_in_reference, UNKNOWN_IN_REFERENCE), pred.replace(unknown, UNKNOWN_IN_TRANSLATION)
+        )
+
+    scorer.add_string = add_string_of_words
+    return scorer
 
 
-@mends("fairseq.scoring.bleu", "Scorer.__init__")
-def score_single_sentences(init):
-    """Let ``fairseq-score --sentence-bleu`` score, and check the input of ``fairseq-score``.
+@mends("fairseq.scoring.bleu", "Scorer")
+def count_empty_sentences(original):
+    """Let ``fairseq-score --sentence-bleu`` score, check the input of ``fairseq-score``, and count sentences without
+    words, which score 0.
 
     Why: the command gives the indices of padding, end and unknown word one by one, and the scorer takes a
-    configuration. Needed: always.
+    configuration. The C++ code looks for the last word before the beginning of an empty sentence, and may never end;
+    fairseq divides by the number of words. Needed: always.
     """
     from fairseq.scoring.bleu import BleuConfig
 
-    @functools.wraps(init)
-    def init_with_configuration(self, cfg, *indices):
-        caller = sys._getframe(1).f_locals
-        if is_score_command(caller):
-            files = caller["fdsys"], caller["fdref"]
-            lines = [file.readlines() for file in files]
-            check_score_command(caller["args"], *lines)
-            for file, read in zip(files, lines, strict=True):
-                file.readlines = lambda read=read: read
-        init(self, BleuConfig(cfg, *indices) if indices else cfg)
+    class Scorer(original):
+        def __init__(self, cfg, *indices):
+            caller = sys._getframe(1).f_locals
+            if is_score_command(caller):
+                files = caller["fdsys"], caller["fdref"]
+                lines = [file.readlines() for file in files]
+                check_score_command(caller["args"], *lines)
+                for file, read in zip(files, lines, strict=True):
+                    file.readlines = lambda read=read: read
+            super().__init__(BleuConfig(cfg, *indices) if indices else cfg)
 
-    return init_with_configuration
+        def add(self, ref, pred):
+            words, expected = (int((tokens.ne(self.pad) & tokens.ne(self.eos)).sum()) for tokens in (pred, ref))
+            if words and expected:
+                return super().add(ref, pred)
+            self.stat.reflen += expected
+            self.stat.predlen += words
+            for n in range(1, 5):
+                count = f"count{n}"
+                setattr(self.stat, count, getattr(self.stat, count) + max(0, words - n + 1))
+
+        def result_string(self, order=4):
+            if self.stat.predlen and self.stat.reflen:
+                return super().result_string(order)
+            return f"BLEU{order} = 0.00 (syslen={self.stat.predlen}, reflen={self.stat.reflen})"
+
+    return Scorer
 
 
 @mends("fairseq.scoring.bleu")
@@ -96,11 +114,7 @@ def is_score_command(variables):
 
 
 def check_score_command(args, translations, references):
-    """Check the options of ``fairseq-score`` and the lines that it compares.
-
-    Raises:
-        UserError: the numbers of lines differ, or an option has no effect or an impossible value.
-    """
+    """Raises UserError if ``fairseq-score`` cannot compare the lines, or an option has no effect or is impossible."""
     if len(translations) != len(references):
         raise UserError(
             f"--sys {args.sys} has {len(translations)} and --ref {args.ref} has {len(references)} lines: each line "
@@ -114,39 +128,67 @@ def check_score_command(args, translations, references):
         raise UserError("--sentence-bleu has no effect with --sacrebleu: leave one out")
 
 
-@mends("fairseq.scoring.bleu", "Scorer.add")
-def count_empty_sentences(add):
-    """Count a sentence without words here.
+def check_bleu(options):
+    """Raises UserError if an option of ``--eval-bleu``, except the values of ``--eval-bleu-args``, is malformed, or
+    names what does not exist. The options are given by name."""
+    from fairseq.data.data_utils import post_process
+    from fairseq.data.encoders import TOKENIZER_REGISTRY, build_tokenizer
+    from fairseq.registry import REGISTRIES
 
-    Why: the C++ code looks for the last word before the beginning of the sentence, and may never end.
-    Needed: always.
+    try:
+        post_process("", options.get("eval_bleu_remove_bpe"))
+    except NotImplementedError as error:
+        raise UserError(
+            f"--eval-bleu-remove-bpe {options['eval_bleu_remove_bpe']}: there is no such kind of sub-words; for "
+            "subword-nmt give the option without a value, for sentencepiece give sentencepiece"
+        ) from error
+    settings = read_json(options, "eval_bleu_detok_args", {"target_lang": "de"})
+    name = options.get("eval_bleu_detok")
+    if name is None:
+        return
+    if name not in TOKENIZER_REGISTRY:
+        raise UserError(f"--eval-bleu-detok {name}: no such tokenizer; give {', '.join(sorted(TOKENIZER_REGISTRY))}")
+    config = REGISTRIES["tokenizer"]["dataclass_registry"].get(name)
+    if config is not None:
+        check_names("--eval-bleu-detok-args", settings, [field.name for field in fields(config)])
+    try:
+        build_tokenizer(Namespace(tokenizer=name, **settings))
+    except ImportError as error:
+        raise UserError(f"--eval-bleu-detok {name}: {' '.join(str(error).split())}") from error
+
+
+def read_json(options, name, example):
+    """Return an option that is written as an object of JSON. Raises UserError if it cannot be read."""
+    text = options.get(name, "{}")
+    try:
+        values = json.loads(text)
+    except (TypeError, ValueError):
+        values = None
+    if not isinstance(values, dict):
+        raise UserError(f"--{name.replace('_', '-')} {text}: give JSON, such as '{json.dumps(example)}'")
+    return values
+
+
+@replaces("fairseq.tasks.translation", "TranslationTask.reduce_metrics")
+def count_empty_translations(reduce_metrics, self, logging_outputs, criterion):
+    """Let batches whose translations are all empty count in BLEU, which is 0 if there are no others.
+
+    Why: fairseq leaves them out. Without other batches there is no BLEU, and the training that chooses its best
+    checkpoint by it ends; otherwise BLEU is too high, because their references do not count. Needed: always.
     """
+    from fairseq import metrics
+    from sacrebleu.metrics import BLEU
 
-    @functools.wraps(add)
-    def add_sentence(self, ref, pred):
-        words, expected = (int((tokens.ne(self.pad) & tokens.ne(self.eos)).sum()) for tokens in (pred, ref))
-        if words and expected:
-            return add(self, ref, pred)
-        self.stat.reflen += expected
-        self.stat.predlen += words
-        for n in range(1, 5):
-            count = f"count{n}"
-            setattr(self.stat, count, getattr(self.stat, count) + max(0, words - n + 1))
+    def compute(meters):
+        counts = {"correct": meters["_bleu_counts"].sum, "total": meters["_bleu_totals"].sum}
+        lengths = {"sys_len": int(meters["_bleu_sys_len"].sum), "ref_len": int(meters["_bleu_ref_len"].sum)}
+        return round(BLEU.compute_bleu(**counts, **lengths, smooth_method="exp").score, 2)
 
-    return add_sentence
-
-
-@mends("fairseq.scoring.bleu", "Scorer.result_string")
-def score_empty_sentences(result_string):
-    """Give 0 to an empty translation, and to one of an empty reference.
-
-    Why: fairseq divides by the number of words. Needed: always.
-    """
-
-    @functools.wraps(result_string)
-    def result_string_of_words(self, order=4):
-        if self.stat.predlen and self.stat.reflen:
-            return result_string(self, order)
-        return f"BLEU{order} = 0.00 (syslen={self.stat.predlen}, reflen={self.stat.reflen})"
-
-    return result_string_of_words
+    reduce_metrics(self, logging_outputs, criterion)
+    logs = [log for log in logging_outputs if "_bleu_sys_len" in log]
+    if logs and not sum(log["_bleu_totals_0"] for log in logs):
+        metrics.log_scalar("_bleu_counts", np.zeros(4, dtype=np.int64))
+        metrics.log_scalar("_bleu_totals", np.zeros(4, dtype=np.int64))
+        metrics.log_scalar("_bleu_sys_len", 0)
+        metrics.log_scalar("_bleu_ref_len", sum(log["_bleu_ref_len"] for log in logs))
+        metrics.log_derived("bleu", compute)

@@ -14,30 +14,32 @@ from dataclasses import fields
 from enum import Enum
 from math import inf
 
+from .data import require_targets
 from .errors import UserError
-from .hooks import mends
+from .hooks import replaces
 
 logger = logging.getLogger(__name__)
 
-RANGES = {
-    "beam": (lambda beam: beam >= 1, "must be at least 1"),
-    "nbest": (lambda nbest: nbest >= 1, "must be at least 1"),
-    "max_len_a": (lambda factor: 0 <= factor < inf, "must be a number from 0"),
-    "max_len_b": (lambda length: length >= 0, "must be at least 0"),
-    "min_len": (lambda length: length >= 0, "must be at least 0"),
-    "lenpen": (lambda power: -50 <= power <= 50, "must be a number from -50 to 50"),
-    "unkpen": (lambda penalty: -1e6 <= penalty <= 1e6, "must be a number from -1000000 to 1000000"),
-    "prefix_size": (lambda size: size >= 0, "must be at least 0"),
-    "no_repeat_ngram_size": (lambda size: size >= 0, "must be at least 0"),
-    "sampling_topk": (lambda number: number >= 1, "must be at least 1"),
-    "sampling_topp": (lambda share: 0 < share <= 1, "must be above 0 and at most 1"),
-    "temperature": (lambda temperature: 1e-4 <= temperature <= 1e4, "must be a number from 0.0001 to 10000"),
-    "diverse_beam_groups": (lambda groups: groups >= 1, "must be at least 1"),
-    "diverse_beam_strength": (lambda strength: abs(strength) <= 1e6, "must be a number from -1000000 to 1000000"),
-    "diversity_rate": (lambda rate: 0 <= rate <= 1e6, "must be a number from 0 to 1000000"),
-    "lm_weight": (lambda weight: abs(weight) <= 1000, "must be a number from -1000 to 1000"),
+RANGES = (
+    (("beam", "nbest", "sampling_topk", "diverse_beam_groups"), lambda number: number >= 1, "at least 1"),
+    (("max_len_b", "min_len", "prefix_size", "no_repeat_ngram_size"), lambda size: size >= 0, "at least 0"),
+    (("max_len_a",), lambda factor: 0 <= factor < inf, "a number from 0"),
+    (("lenpen",), lambda power: abs(power) <= 50, "a number from -50 to 50"),
+    (("lm_weight",), lambda weight: abs(weight) <= 1000, "a number from -1000 to 1000"),
+    (("unkpen", "diverse_beam_strength"), lambda size: abs(size) <= 1e6, "a number from -1000000 to 1000000"),
+    (("diversity_rate",), lambda rate: 0 <= rate <= 1e6, "a number from 0 to 1000000"),
+    (("temperature",), lambda temperature: 1e-4 <= temperature <= 1e4, "a number from 0.0001 to 10000"),
+    (("sampling_topp",), lambda share: 0 < share <= 1, "above 0 and at most 1"),
+)
+"""A test of options' values, which NaN fails, and what they must be. A default always passes: -1 means off."""
+
+NEEDS = {
+    "sampling_topk": "sampling",
+    "sampling_topp": "sampling",
+    "diverse_beam_strength": "diverse_beam_groups",
+    "lm_weight": "lm_path",
 }
-"""A test of each option's value, which NaN fails, and what it says. A default always passes: -1 means off."""
+"""Options that have no effect without another one."""
 
 SEARCHES = ("sampling", "diverse_beam_groups", "match_source_len", "diversity_rate", "constraints")
 """Options that choose the kind of search. fairseq obeys one of them."""
@@ -49,6 +51,7 @@ OF_REFERENCES = ("score_reference", "prefix_size", "sacrebleu")
 """Options that need the references of a test set."""
 
 POST_PROCESSES = "subword_nmt, sentencepiece, wordpiece, letter, silence, _EOW, @@, none"
+WORDS = {int: "a whole number", float: "a number", bool: "True or False", str: "a string", type(None): "None"}
 
 
 @functools.cache
@@ -73,29 +76,31 @@ def check_search(options, where=None, types=None):
     value = {name: options.get(name, field.default) for name, field in option_fields().items()}
     given = {name for name, field in option_fields().items() if value[name] != field.default}
 
+    def word(name):
+        """Return an option as the user writes it."""
+        return name if where else "--" + name.replace("_", "-")
+
     def text(name):
         """Return an option as the user writes it, with its value."""
-        word = name if where else "--" + name.replace("_", "-")
-        return word if value[name] is True else f"{word} {value[name]}"
+        return word(name) if value[name] is True else f"{word(name)} {value[name]}"
 
     def refuse(reason):
         raise UserError(f"{where}: {reason}" if where else reason)
 
-    for name, (is_possible, rule) in RANGES.items():
-        if name == "min_len" and (where == "--eval-bleu-args" or types is not None):
-            continue  # a training may translate its validation set to nothing, which has BLEU 0
-        if name in given and not is_possible(value[name]):
-            refuse(f"{text(name)}: {rule}")
+    for names, is_possible, rule in RANGES:
+        for name in names:
+            # a training may translate its validation set to nothing, which has BLEU 0
+            is_free = name == "min_len" and (where == "--eval-bleu-args" or types is not None)
+            if name in given and not is_free and not is_possible(value[name]):
+                refuse(f"{text(name)}: must be {rule}")
     chosen = [name for name in SEARCHES if name in given]
     if len(chosen) > 1:
         refuse(f"{' and '.join(map(text, chosen))} are different searches: leave out all but one")
-    for name in ("sampling_topk", "sampling_topp"):
-        if name in given and not value["sampling"]:
-            refuse(f"{text(name)} needs {option_name('sampling', where)}")
+    for name, needed in NEEDS.items():
+        if name in given and needed not in given:
+            refuse(f"{text(name)} needs {word(needed)}{', a language model' if needed == 'lm_path' else ''}")
     if {"sampling_topk", "sampling_topp"} <= given:
         refuse(f"{text('sampling_topk')} and {text('sampling_topp')} exclude each other: leave one out")
-    if "diverse_beam_strength" in given and "diverse_beam_groups" not in given:
-        refuse(f"{text('diverse_beam_strength')} needs {option_name('diverse_beam_groups', where)}")
     if value["nbest"] > value["beam"] and not value["score_reference"]:
         refuse(f"{text('nbest')} is more than {text('beam')}, and the search finds no more: raise the beam")
     if value["min_len"] > value["max_len_b"] and not value["max_len_a"] and not value["match_source_len"]:
@@ -103,20 +108,13 @@ def check_search(options, where=None, types=None):
     if value["score_reference"]:
         for name in OF_SEARCHES:
             if name in given:
-                refuse(f"{text('score_reference')} does not search: leave out {option_name(name, where)}")
+                refuse(f"{text('score_reference')} does not search: leave out {word(name)}")
         if value["print_alignment"] == "soft":
             refuse(f"{text('score_reference')} has only hard alignments: leave out {text('print_alignment')}")
-    if "lm_weight" in given and value["lm_path"] is None:
-        refuse(f"{text('lm_weight')} needs {option_name('lm_path', where)}, a language model")
-    check_sizes(value, given, text, refuse, types)
-
-
-def check_sizes(value, given, text, refuse, types):
-    """Check the numbers that the beam and, if it is known, the vocabulary limit."""
     beam = value["beam"] if types is None else min(value["beam"], types - 1)  # as fairseq lowers it
-    beam_text = text("beam") if beam == value["beam"] else f"{text('beam')}, lowered to {beam} of {types} types,"
     if "diverse_beam_groups" in given and beam % value["diverse_beam_groups"]:
-        refuse(f"{beam_text} is not divisible by {text('diverse_beam_groups')}")
+        lowered = "" if beam == value["beam"] else f", lowered to {beam} of {types} types,"
+        refuse(f"{text('beam')}{lowered} is not divisible by {text('diverse_beam_groups')}")
     if types is None:
         return
     if value["sampling_topk"] > types:
@@ -128,24 +126,10 @@ def check_sizes(value, given, text, refuse, types):
             )
 
 
-def option_name(name, where):
-    """Return an option as the user writes it, without a value."""
-    return name if where else "--" + name.replace("_", "-")
-
-
 def check_names_and_types(options, where, known=None):
-    """Check options that did not come through a parser.
-
-    Args:
-        options: the options by name.
-        where: whose arguments these are, such as "generate" or "--eval-bleu-args".
-        known: the options that there are, by default all of fairseq's generation.
-
-    Raises:
-        UserError: there is no option of a name, or a value has another type.
-    """
-    known = option_fields() if known is None else known
-    check_names(where, options, known)
+    """Raises UserError if one of the options, which did not come through a parser, is not known, by default as an
+    option of fairseq's generation, or has a value of another type. `where` is as of :func:`check_search`."""
+    check_names(where, options, known or option_fields())
     for name, value in options.items():
         check_type(name, value, option_fields()[name].type, where)
 
@@ -159,40 +143,28 @@ def check_names(where, given, known):
 
 
 def check_type(name, value, kind, where):
-    """Raises UserError if the value of an argument has another type than `kind`."""
-    if not fits(value, kind):
-        raise UserError(f"{where}: {name} {value!r}: must be {describe(kind)}")
-
-
-def fits(value, kind):
-    """Return whether a value has a type, as the data classes of fairseq name it. Whole numbers are numbers."""
-    if typing.get_origin(kind) in (typing.Union, types.UnionType):
-        return any(fits(value, part) for part in typing.get_args(kind))
-    if kind is typing.Any:
-        return True
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return value in [member.value for member in kind]
-    if kind is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
-
-
-def describe(kind):
-    """Return a type in words."""
-    if typing.get_origin(kind) in (typing.Union, types.UnionType):
-        return " or ".join(map(describe, typing.get_args(kind)))
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return "one of " + ", ".join(member.value for member in kind)
-    words = {int: "a whole number", float: "a number", bool: "True or False", str: "a string", type(None): "None"}
-    return words.get(kind, "a path")
+    """Raises UserError if the value of an argument has another type than `kind`, as the data classes of fairseq name
+    it. Whole numbers are numbers."""
+    is_union = typing.get_origin(kind) in (typing.Union, types.UnionType)
+    words = []
+    for part in typing.get_args(kind) if is_union else (kind,):
+        if isinstance(part, type) and issubclass(part, Enum):
+            choices = [member.value for member in part]
+            fits, word = value in choices, "one of " + ", ".join(choices)
+        elif part is typing.Any:
+            return
+        else:
+            is_instance = isinstance(value, (int, float) if part is float else part)
+            fits, word = is_instance and (part is bool or not isinstance(value, bool)), WORDS.get(part, "a path")
+        if fits:
+            return
+        words.append(word)
+    raise UserError(f"{where}: {name} {value!r}: must be {' or '.join(words)}")
 
 
 def check_eval_bleu_args(options):
-    """Check the options of ``--eval-bleu-args``, which translate the validation set in training.
-
-    Raises:
-        UserError: an option does not exist, has no effect or an impossible value, or options exclude each other.
-    """
+    """Raises UserError if an option of ``--eval-bleu-args``, which translate the validation set in training, does not
+    exist, has no effect or an impossible value, or if options exclude each other."""
     where = "--eval-bleu-args"
     check_names_and_types(options, where)
     for name in (*OF_REFERENCES, "constraints", "lm_path", "lm_weight", "replace_unk"):
@@ -201,33 +173,9 @@ def check_eval_bleu_args(options):
     check_search(options, where)
 
 
-def check_post_process(symbol, flag):
-    """Check how the text of translations is joined.
-
-    Args:
-        symbol: the kind of sub-words, or None.
-        flag: the option that names it.
-
-    Raises:
-        UserError: fairseq does not know the kind.
-    """
-    from fairseq.data.data_utils import post_process
-
-    try:
-        post_process("", symbol)
-    except NotImplementedError as error:
-        raise UserError(f"{flag} {symbol}: choose one of {POST_PROCESSES}") from error
-
-
 def check_flags_of_generation(words):
-    """Check the flags of ``fairseq-generate`` before it is run.
-
-    Args:
-        words: the words after the name of the command.
-
-    Raises:
-        UserError: a flag does not exist, or has a value that the command refuses.
-    """
+    """Raises UserError if the words after ``fairseq-generate`` have a flag that does not exist, or a value that the
+    command refuses."""
     from fairseq import options
 
     parser = options.get_generation_parser()
@@ -239,74 +187,89 @@ def check_flags_of_generation(words):
     options.parse_args_and_arch(parser, list(words))
 
 
-def check_command(options):
-    """Check the options of ``fairseq-generate`` or ``fairseq-interactive``."""
-    check_search(options)
-    check_post_process(options["post_process"], "--post-process")
-    if options["replace_unk"] is not None and options["post_process"]:
-        raise UserError(
-            "--replace-unk counts the tokens of the data, and --post-process joins them before: leave out "
-            "--post-process, and join the sub-words of the output"
-        )
-    if "buffer_size" in options:
-        check_interactive(options)
-
-
-def check_interactive(options):
-    """Check that ``fairseq-interactive`` has no option that it ignores because it has no references, or at all."""
-    for name in (*OF_REFERENCES, "lm_path", "results_path"):
-        if options[name]:
-            raise UserError(f"--{name.replace('_', '-')}: only fairseq-generate can do this: leave it out")
-
-
-@mends("fairseq.options", "parse_args_and_arch")
-def refuse_impossible_options(parse_args_and_arch):
+@replaces("fairseq.options", "parse_args_and_arch")
+def refuse_impossible_options(parse_args_and_arch, *args, **kwargs):
     """Refuse options of ``fairseq-generate`` and ``fairseq-interactive`` before the model is loaded.
 
     Why: fairseq ignores some, and fails on others with a traceback that does not name them. Needed: always.
     """
-
-    @functools.wraps(parse_args_and_arch)
-    def parse_args_and_check_search(*args, **kwargs):
-        parsed = parse_args_and_arch(*args, **kwargs)
-        options = vars(parsed[0] if isinstance(parsed, tuple) else parsed)
-        if "beam" in options and "post_process" in options:
-            check_command(options)
-            for name in ("input", "lm_path"):
-                file = options.get(name) or "-"
-                if file != "-" and "://" not in file and not os.path.isfile(file):
-                    raise UserError(f"--{name.replace('_', '-')} {file}: no such file")
-        return parsed
-
-    return parse_args_and_check_search
+    parsed = parse_args_and_arch(*args, **kwargs)
+    options = vars(parsed[0] if isinstance(parsed, tuple) else parsed)
+    if "beam" in options and "post_process" in options:
+        check_command(options)
+    return parsed
 
 
-@mends("fairseq.tasks.fairseq_task", "FairseqTask.build_generator")
-def refuse_impossible_search(build_generator):
-    """Refuse options that cannot work with the vocabulary, also where no command has checked the options.
+def check_command(options):
+    """Raises UserError if ``fairseq-generate`` or ``fairseq-interactive`` cannot work with its options."""
+    from fairseq.data.data_utils import post_process
+
+    check_search(options)
+    symbol = options["post_process"]
+    try:
+        post_process("", symbol)
+    except NotImplementedError as error:
+        raise UserError(f"--post-process {symbol}: choose one of {POST_PROCESSES}") from error
+    if options["replace_unk"] is not None and symbol:
+        raise UserError(
+            "--replace-unk counts the tokens of the data, and --post-process joins them before: leave out "
+            "--post-process, and join the sub-words of the output"
+        )
+    is_interactive = "buffer_size" in options
+    for name in (*OF_REFERENCES, "lm_path", "results_path") if is_interactive else ():
+        if options[name]:
+            raise UserError(f"--{name.replace('_', '-')}: only fairseq-generate can do this: leave it out")
+    for name in ("input", "lm_path"):
+        file = options.get(name) or "-"
+        if file != "-" and "://" not in file and not os.path.isfile(file):
+            raise UserError(f"--{name.replace('_', '-')} {file}: no such file")
+    number, shard = options["distributed_world_size"], options["distributed_rank"]
+    if not (is_interactive or 0 <= shard < number):
+        raise UserError(f"--shard-id {shard}: with --num-shards {number} it must be from 0 to {number - 1}")
+
+
+@replaces("fairseq.options", "get_generation_parser")
+def obey_flags_of_generation(get_generation_parser, interactive=False, **settings):
+    """Let ``fairseq-generate --sacrebleu`` do as ``--scoring sacrebleu``, and ``--num-shards 4 --shard-id 0`` translate
+    a quarter of the batches.
+
+    Why: fairseq ignores the first, although its help and its warnings name it, and reads the size of a distributed job
+    instead of the others. ``fairseq_cli/generate.py`` may be imported before PyTorch, and so before this package;
+    therefore this patch changes the parser. Needed: always.
+    """
+    parser = get_generation_parser(interactive=interactive, **settings)
+    if not interactive:  # which has no references, and always translates all of its input
+        actions = parser._option_string_actions
+        actions["--num-shards"].dest, actions["--shard-id"].dest = "distributed_world_size", "distributed_rank"
+        action = actions["--sacrebleu"]
+        action.dest, action.const, action.default = "scoring", "sacrebleu", argparse.SUPPRESS
+    return parser
+
+
+@replaces("fairseq.tasks.fairseq_task", "FairseqTask.build_generator")
+def refuse_impossible_search(
+    build_generator, self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, prefix_allowed_tokens_fn=None
+):
+    """Refuse options that cannot work with the vocabulary or the data, also where no command has checked the options.
 
     Why: fairseq fails with a traceback in the first batch. Needed: always.
     """
-
-    @functools.wraps(build_generator)
-    def build_generator_of_possible_search(
-        self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, prefix_allowed_tokens_fn=None
-    ):
-        options = {name: getattr(args, name, field.default) for name, field in option_fields().items()}
-        language_model = (extra_gen_cls_kwargs or {}).get("lm_model")
-        if language_model is not None:
-            check_language_model(language_model, options, self.target_dictionary)
-        check_search(options, types=len(self.target_dictionary))
-        for name in SEARCHES if prefix_allowed_tokens_fn else ():
-            if options[name] != option_fields()[name].default:
-                raise UserError(f"prefix_allowed_tokens_fn and {name} are different searches: leave one out")
-        generator = build_generator(self, models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
-        longest = getattr(generator, "max_len", inf) - 1
-        if options["min_len"] > longest:
-            raise UserError(f"--min-len {options['min_len']}: a translation of this model has at most {longest} tokens")
-        return generator
-
-    return build_generator_of_possible_search
+    options = {name: getattr(args, name, field.default) for name, field in option_fields().items()}
+    language_model = (extra_gen_cls_kwargs or {}).get("lm_model")
+    if language_model is not None:
+        check_language_model(language_model, options, self.target_dictionary)
+    check_search(options, types=len(self.target_dictionary))
+    for name in SEARCHES if prefix_allowed_tokens_fn else ():
+        if options[name] != option_fields()[name].default:
+            raise UserError(f"prefix_allowed_tokens_fn and {name} are different searches: leave one out")
+    for name in ("score_reference", "prefix_size"):
+        for dataset in self.datasets.values() if options[name] else ():
+            require_targets(dataset, f"--{name.replace('_', '-')}")
+    generator = build_generator(self, models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
+    longest = getattr(generator, "max_len", inf) - 1
+    if options["min_len"] > longest:
+        raise UserError(f"--min-len {options['min_len']}: a translation of this model has at most {longest} tokens")
+    return generator
 
 
 def check_language_model(model, options, dictionary):
@@ -325,21 +288,3 @@ def check_language_model(model, options, dictionary):
             f"--lm-path {path}: its dictionary ({len(words)} types) is not the target dictionary ({len(dictionary)} "
             "types): train the language model with fairseq-preprocess --srcdict, the target dictionary of the data"
         )
-
-
-@mends("fairseq.options", "get_generation_parser")
-def score_with_sacrebleu(get_generation_parser):
-    """Let ``fairseq-generate --sacrebleu`` do as ``--scoring sacrebleu``.
-
-    Why: fairseq ignores it, although its help and its warnings name it. Needed: always.
-    """
-
-    @functools.wraps(get_generation_parser)
-    def get_generation_parser_with_sacrebleu(interactive=False, **settings):
-        parser = get_generation_parser(interactive=interactive, **settings)
-        if not interactive:  # which has no references
-            action = parser._option_string_actions["--sacrebleu"]
-            action.dest, action.const, action.default = "scoring", "sacrebleu", argparse.SUPPRESS
-        return parser
-
-    return get_generation_parser_with_sacrebleu

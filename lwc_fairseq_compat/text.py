@@ -1,12 +1,22 @@
-"""Text files: UTF-8 in every locale, with or without a byte-order mark. A line ends only at a line feed."""
+"""Text: UTF-8 in every locale, with or without a byte-order mark, in files and in the commands' standard streams.
+
+A line ends only at a line feed. fairseq itself reads and writes in the encoding of the locale, and ends lines also at
+carriage returns, so that source and target no longer correspond.
+"""
 
 import codecs
+import contextlib
 import fileinput
 import functools
 import io
+import locale
+import logging
+import os
+import signal
+import sys
 
 from .errors import UserError
-from .hooks import mends
+from .hooks import before_fairseq, mends, replaces
 
 
 def read_utf8(path):
@@ -35,41 +45,25 @@ def open_text(path, mode="r", **settings):
 @mends("fairseq.data.indexed_dataset")
 @mends("fairseq.utils")
 @mends("fairseq_cli.preprocess")
-def read_text_in_any_locale(module):
-    """Read data of raw text, dictionaries of alignments, embeddings and the files of ``--alignfile`` in this way.
-
-    Why: fairseq reads some of them in the encoding of the locale, and ends lines also at carriage returns, so that
-    source and target no longer correspond. Mends: the module's ``open``. Needed: always.
-    """
-    module.open = open_text
-
-
 @mends("fairseq_cli.score")
-def score_text_in_any_locale(module):
-    """Read the files of ``fairseq-score`` as UTF-8, and refuse other encodings.
+def read_text_in_any_locale(module):
+    """Read data of raw text, dictionaries of alignments, embeddings and the files of ``--alignfile`` as UTF-8.
+    ``fairseq-score`` refuses other encodings.
 
-    Why: it reads them in the encoding of the locale. Mends: the module's ``open``. Needed: always.
+    Mends: the module's ``open``. Why: see above. Needed: always.
     """
-    module.open = lambda path, mode="r": io.StringIO(read_utf8(path), newline="\n")
+    is_score = module.__name__ == "fairseq_cli.score"
+    module.open = (lambda path, mode="r": io.StringIO(read_utf8(path), newline="\n")) if is_score else open_text
 
 
 @mends("fairseq.file_chunker_utils")
-def read_lines_as_they_are(module):
-    """End a line of training data only at a line feed, and read any bytes.
+def read_training_text(module):
+    """Read any bytes of the text of ``fairseq-preprocess``, from behind a byte-order mark.
 
-    Why: a carriage return inside a line would end it, and source and target would no longer correspond. Bytes that are
-    not UTF-8 would stop ``fairseq-preprocess`` with a negative seek position; they become U+FFFD.
-    Mends: the module's ``open``. Needed: always.
+    Mends: the module's ``open`` and ``find_offsets``. Why: bytes that are not UTF-8 stop the command with a negative
+    seek position; they become U+FFFD. The mark becomes a part of the first word. Needed: always.
     """
-    module.open = functools.partial(open, errors="replace", newline="\n")
-
-
-@mends("fairseq.file_chunker_utils", "find_offsets")
-def begin_after_the_mark(find_offsets):
-    """Let training data begin after its byte-order mark.
-
-    Why: the mark becomes a part of the first word. Needed: always.
-    """
+    find_offsets = module.find_offsets
 
     @functools.wraps(find_offsets)
     def find_offsets_after_the_mark(filename, num_chunks):
@@ -78,48 +72,86 @@ def begin_after_the_mark(find_offsets):
             has_mark = file.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8
         return [len(codecs.BOM_UTF8) if has_mark else first, *others]
 
-    return find_offsets_after_the_mark
+    module.open = functools.partial(open, errors="replace", newline="\n")
+    module.find_offsets = find_offsets_after_the_mark
 
 
-@mends("fairseq.options", "get_interactive_generation_parser")
-def read_input_as_it_is(get_parser):
-    """Read the lines of ``fairseq-interactive --input`` in this way.
+@replaces("fairseq.options", "get_interactive_generation_parser")
+def read_input_in_any_locale(get_parser, *args, **kwargs):
+    """Read the lines of ``fairseq-interactive --input``, which alone calls this function, as :func:`open_text` does.
 
-    Why: as for :func:`read_lines_as_they_are`. Only that command calls this function; Python reads its lines.
-    Needed: always.
+    Mends also: ``fileinput``, by which the command reads. Why: see above. Needed: always.
     """
-
-    @functools.wraps(get_parser)
-    def get_parser_and_set_input(*args, **kwargs):
-        fileinput.hook_encoded = lambda encoding: open_text
-        return get_parser(*args, **kwargs)
-
-    return get_parser_and_set_input
+    fileinput.hook_encoded = lambda encoding: open_text
+    return get_parser(*args, **kwargs)
 
 
-@mends("fairseq.data.encoders.subword_nmt_bpe", "SubwordNMTBPE.__init__")
-def read_codes_in_any_locale(init):
+@replaces("fairseq.data.encoders.subword_nmt_bpe", "SubwordNMTBPE.__init__")
+def read_codes_in_any_locale(init, self, cfg):
     """Read the codes of subword-nmt as UTF-8, and name a line that is none.
 
     Why: fairseq reads them in the encoding of the locale. subword-nmt ends the process at a wrong line, and takes codes
     after a byte-order mark for those of its first version. Needed: always.
     """
     from fairseq.file_utils import cached_path
+    from subword_nmt.apply_bpe import BPE
 
-    @functools.wraps(init)
-    def init_with_codes(self, cfg):
-        from subword_nmt.apply_bpe import BPE
+    codes = read_utf8(cached_path(cfg.bpe_codes))
+    has_header = codes.startswith("#version:")
+    lines = codes.rstrip("\n").split("\n")[has_header:] or [""]
+    for number, line in enumerate(lines, 1 + has_header):
+        if len(line.strip("\r\n ").split(" ")) != 2:
+            raise UserError(
+                f"{cfg.bpe_codes}, line {number}: not a code of subword-nmt, which is two sub-words with a space "
+                "between them"
+            )
+    self.bpe = BPE(io.StringIO(codes, newline="\n"), separator=cfg.bpe_separator)
+    self.bpe_symbol = cfg.bpe_separator + " "
 
-        codes = read_utf8(cached_path(cfg.bpe_codes))
-        has_header = codes.startswith("#version:")
-        lines = codes.rstrip("\n").split("\n")[has_header:] or [""]
-        for number, line in enumerate(lines, 1 + has_header):
-            if len(line.strip("\r\n ").split(" ")) != 2:
-                raise UserError(
-                    f"{cfg.bpe_codes}, line {number}: not a code of subword-nmt, which is two sub-words with a space "
-                    "between them"
-                )
-        self.bpe = BPE(io.StringIO(codes, newline="\n"), separator=cfg.bpe_separator)
-        self.bpe_symbol = cfg.bpe_separator + " "
 
-    return init_with_codes
+def use_utf8():
+    """Read and write UTF-8 from now on, whatever the locale: standard streams, logs, and files of other packages. A
+    name of a file that is not UTF-8 is written as it is."""
+    with contextlib.suppress(locale.Error):  # a system without this locale
+        locale.setlocale(locale.LC_CTYPE, "C.UTF-8")  # the encoding of files that are opened without one
+    if sys.stdin:  # None if it is closed
+        sys.stdin.reconfigure(encoding="utf-8-sig", errors="replace", newline="\n")
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        stream.reconfigure(encoding="utf-8", errors="surrogateescape")
+
+
+@before_fairseq
+def prepare_streams_of_commands():
+    """Let fairseq's commands read and write UTF-8, and end like other programs (status 141) when the program that reads
+    their output ends.
+
+    Why: they print tracebacks if the output is read by ``head``. Needed: always.
+    """
+    folder, name = os.path.split(sys.argv[0])
+    if name.startswith("fairseq-") or os.path.basename(folder) == "fairseq_cli":  # by python -m
+        use_utf8()
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+
+
+@replaces("fairseq.trainer", "Trainer.__init__")
+def train_without_a_reader(init, self, *args, **kwargs):
+    """Let training go on when the program that reads its output ends, since work would be lost.
+
+    Why: Python's logging prints a traceback for each message. Needed: always.
+    """
+    init(self, *args, **kwargs)
+    if signal.getsignal(signal.SIGPIPE) is signal.SIG_DFL:  # by prepare_streams_of_commands
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+        logging.StreamHandler.handleError = discard_output
+
+
+def discard_output(handler, record):
+    """Handle an error of writing a message: if nobody reads the messages, discard them from now on."""
+    if not isinstance(sys.exception(), BrokenPipeError):
+        return logging.Handler.handleError(handler, record)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, handler.stream.fileno())
+    try:
+        print("the program that read the output has ended; training goes on", file=sys.stderr, flush=True)
+    except BrokenPipeError:  # it read both
+        os.dup2(nowhere, sys.stderr.fileno())

@@ -160,7 +160,7 @@ print(*files)
 
 def test_patches_of_one_function_are_applied_in_the_order_of_the_files():
     done = subprocess.run([sys.executable, "-c", PATCHES_OF_ONE_FUNCTION], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["processes.py", "data.py", "contextlib.py", "trainer.py"]
+    assert done.stdout.split() == ["processes.py", "batches.py", "contextlib.py", "trainer.py"]
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from lwc_fairseq_compat import UserError
-from lwc_fairseq_compat.splits import require_targets
+from lwc_fairseq_compat.data import require_targets
 
 from ..data.reverse import is_reversed, reversed_order
 from ..models.interface import attention_weights

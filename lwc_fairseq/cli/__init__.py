@@ -8,7 +8,7 @@ import sys
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.dictionaries import skipped_check
 from lwc_fairseq_compat.errors import package_that_raised
-from lwc_fairseq_compat.streams import use_utf8
+from lwc_fairseq_compat.text import use_utf8
 
 from .. import __version__, how_to_install
 from .align import add_aer, add_align

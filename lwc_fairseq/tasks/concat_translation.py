@@ -19,7 +19,7 @@ from omegaconf import OmegaConf
 from torch import Tensor
 
 from lwc_fairseq_compat import UserError
-from lwc_fairseq_compat.long_sentences import truncate_source
+from lwc_fairseq_compat.data import truncate_source
 
 from ..data.concat_dataset import ConcatPairDataset
 from ..data.reverse import is_reversed, reverse_constraints, reverse_hypothesis, reverse_targets, reverse_words
