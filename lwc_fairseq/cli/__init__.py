@@ -36,8 +36,7 @@ def add_commands_with_requirements(commands) -> None:
     from .average import add_average
     from .compare import add_compare
     from .import_model import add_import
-    from .report import add_report
-    from .table import add_table
+    from .table import add_report, add_table
     from .translate import add_translate
 
     analyses = (add_align, add_aer, add_compare, add_attention, add_report)

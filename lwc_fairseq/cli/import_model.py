@@ -21,8 +21,8 @@ from torch import Tensor
 
 from lwc_fairseq_compat import UserError
 
-from ..experiments.average import read
 from ..files import make_place
+from .average import read
 
 NAMES = {
     "encoder.embed_tokens.weight": "embedding.tokens.weight",
