@@ -13,7 +13,7 @@ import torch
 from outcome import StepFailed
 
 from lwc_fairseq.environment import hardware, versions
-from lwc_fairseq.experiments.devices import devices, environment
+from lwc_fairseq.experiments.schedule import devices, environment
 
 ROOT = Path(__file__).resolve().parents[2]
 USER_DIR = ("--user-dir", str(ROOT / "lwc_fairseq"))

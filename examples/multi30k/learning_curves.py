@@ -13,8 +13,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from lwc_fairseq.experiments.learning_curves import plot_losses
-from lwc_fairseq.experiments.training_log import Losses
+from lwc_fairseq.experiments.training_log import Losses, plot_losses
 
 PANELS = {
     "LWC": ("transformer", "lwc", "lwc_unshared", "lwc_separate", "lwc_no_sides", "lwc_no_positions", "context_gate"),

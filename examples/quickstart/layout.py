@@ -10,7 +10,7 @@ import argparse
 import shlex
 from pathlib import Path
 
-from lwc_fairseq.experiments.layout import RunFolder, TableFolder
+from lwc_fairseq.experiments.layout import RunFolder
 
 
 def assignments(run: RunFolder, translated: list[str]) -> list[str]:
@@ -31,10 +31,9 @@ def main() -> None:
     parser.add_argument("out", type=Path, help="the table's folder")
     parser.add_argument("row", help="the name of a row")
     args = parser.parse_args()
-    table = TableFolder(args.out)
-    rows = sorted(folder.name for folder in table.path.iterdir()) if table.path.is_dir() else []
-    translated = [name for name in rows if table.run(name, 1).generated.exists()]
-    print(*assignments(table.run(args.row, 1), translated), sep="\n")
+    rows = sorted(folder.name for folder in args.out.iterdir()) if args.out.is_dir() else []
+    translated = [name for name in rows if RunFolder(args.out, name, 1).generated.exists()]
+    print(*assignments(RunFolder(args.out, args.row, 1), translated), sep="\n")
 
 
 if __name__ == "__main__":

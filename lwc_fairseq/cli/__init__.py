@@ -17,8 +17,7 @@ from .average import add_average
 from .compare import add_compare
 from .doctor import add_doctor
 from .import_model import add_import
-from .report import add_report
-from .table import add_table
+from .table import add_report, add_table
 from .translate import add_translate
 
 COMMANDS = (

@@ -55,7 +55,7 @@ def add_import(commands) -> None:
 def import_command(args: argparse.Namespace) -> int:
     from fairseq.checkpoint_utils import torch_persistent_save
 
-    from ..experiments.average import read
+    from .average import read
 
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     make_place(args.new, "NEW")

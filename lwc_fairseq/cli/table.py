@@ -1,4 +1,4 @@
-"""`lwc-fairseq table`: trains, translates and scores the rows of a table."""
+"""`lwc-fairseq table`, which trains, translates and scores the rows of a table, and `report`, its HTML page."""
 
 import argparse
 import os
@@ -11,11 +11,11 @@ from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.search_options import check_flags_of_generation
 
 from ..environment import absolute, import_plugins
-from ..files import make_folder, read_lines
+from ..files import make_folder, make_place, read_lines
 from .arguments import add_first, add_user_dir, check_first, positive
 
 if TYPE_CHECKING:
-    from ..experiments.job import Job
+    from ..experiments.jobs import Job
 
 
 def add_table(commands) -> None:
@@ -26,35 +26,21 @@ def add_table(commands) -> None:
         "table.md, table.json, learning_curves.png and, for a curve, table.png. If the command is stopped, run it "
         "again to continue.",
     )
-    table.add_argument(
+    add = table.add_argument
+    add(
         "table",
         type=Path,
         metavar="TABLE",
         help="a table of the papers by name, such as lwc_table3, or a file of your own",
     )
-    table.add_argument("--data", required=True, help="a folder that fairseq-preprocess wrote")
-    table.add_argument("--out", required=True, type=Path, help="a folder for checkpoints, logs and results")
+    add("--data", required=True, help="a folder that fairseq-preprocess wrote")
+    add("--out", required=True, type=Path, help="a folder for checkpoints, logs and results")
     add_user_dir(table)
-    add_runs(table)
-    add_scoring(table)
-    table.add_argument(
-        "--parallel", type=positive, metavar="N", help="number of parallel runs (default: one per GPU, or one)"
-    )
-    how = table.add_mutually_exclusive_group()
-    how.add_argument("--dry-run", action="store_true", help="print the shell commands, one per line, and run nothing")
-    how.add_argument("--collect", action="store_true", help="make the table from finished runs, and run nothing")
-    table.set_defaults(call=make_table)
-
-
-def add_runs(table) -> None:
-    """Add the arguments that choose what runs."""
-    table.add_argument(
-        "--profile", type=Path, metavar="PROFILE", help="sizes and flags for smaller data: demo, multi30k, or a file"
-    )
-    table.add_argument("--rows", nargs="+", metavar="NAME", help="run only these rows and the rows that they need")
-    table.add_argument("--seeds", type=positive, default=1, metavar="N", help="runs of each row (default: 1)")
+    add("--profile", type=Path, metavar="PROFILE", help="sizes and flags for smaller data: demo, multi30k, or a file")
+    add("--rows", nargs="+", metavar="NAME", help="run only these rows and the rows that they need")
+    add("--seeds", type=positive, default=1, metavar="N", help="runs of each row (default: 1)")
     for phase in ("train", "generate"):
-        table.add_argument(
+        add(
             f"--{phase}",
             action="extend",
             type=shlex.split,
@@ -62,11 +48,7 @@ def add_runs(table) -> None:
             metavar="FLAGS",
             help=f"additional flags of fairseq-{phase}, which override others; may be given several times",
         )
-
-
-def add_scoring(table) -> None:
-    """Add the arguments that choose what the rows are scored against."""
-    table.add_argument(
+    add(
         "--references",
         nargs="+",
         type=Path,
@@ -74,34 +56,37 @@ def add_scoring(table) -> None:
         metavar="FILE",
         help="reference translations that replace the data's",
     )
-    table.add_argument("--gold", type=Path, metavar="FILE", help="gold alignments of the test set, for tables of AER")
+    add("--gold", type=Path, metavar="FILE", help="gold alignments of the test set, for tables of AER")
     add_first(table)
+    add("--parallel", type=positive, metavar="N", help="number of parallel runs (default: one per GPU, or one)")
+    how = table.add_mutually_exclusive_group()
+    how.add_argument("--dry-run", action="store_true", help="print the shell commands, one per line, and run nothing")
+    how.add_argument("--collect", action="store_true", help="make the table from finished runs, and run nothing")
+    table.set_defaults(call=make_table)
 
 
 def make_table(args: argparse.Namespace) -> int:
     """Run a table. Returns the exit status, which is 1 if a row failed."""
     from ..analysis.gold import read_alignments
     from ..analysis.score import bleu
-    from ..experiments.devices import devices
-    from ..experiments.output import write_table
-    from ..experiments.published import find_profile, find_table
+    from ..experiments.jobs import Settings
+    from ..experiments.page import write_table
     from ..experiments.results import collect
-    from ..experiments.runner import Runner
-    from ..experiments.settings import Settings
-    from ..experiments.table_file import load_profile, load_table
+    from ..experiments.schedule import Runner, devices
+    from ..experiments.table_file import find_file, load_profile, load_table
 
     check_first(args)
     import_plugins(args.user_dir)
     settings = Settings(
-        table=load_table(find_table(args.table), args.rows),
-        profile=load_profile(args.profile and find_profile(args.profile)),
+        table=load_table(find_file(args.table, "table"), args.rows),
+        profile=load_profile(args.profile and find_file(args.profile, "profile")),
         data=args.data,
         out=args.out,
         train=tuple(args.train),
         generate=tuple(args.generate),
         plugins=tuple(map(absolute, args.user_dir)),
     )
-    bleu(settings.score)  # rejects an unknown tokenizer before hours of training
+    bleu(settings.table.score)  # rejects an unknown tokenizer before hours of training
     jobs = settings.jobs(args.seeds)
     if args.dry_run:
         print("\n".join(line for job in jobs for line in job.shell_lines()))
@@ -110,9 +95,10 @@ def make_table(args: argparse.Namespace) -> int:
         needs = "needs --gold, the alignments of the test set" if not args.gold else "does not use --gold: leave it out"
         raise UserError(f"{args.table} {needs}")
     if not args.collect:
-        check_data(args.data)
-    check_flags(jobs)
-    check_generation(jobs)
+        for folder in args.data.split(os.pathsep):
+            if not Path(folder).is_dir():
+                raise UserError(f"--data {folder}: no such folder; give the folder that fairseq-preprocess wrote")
+    check(jobs)
     references = [read_lines(path) for path in args.references]
     gold = read_alignments(args.gold, args.gold_first) if args.gold else None
     make_folder(args.out)
@@ -126,27 +112,48 @@ def make_table(args: argparse.Namespace) -> int:
     return 1 if failures else 0
 
 
-def check_generation(jobs: list["Job"]) -> None:
-    """Raises UserError if fairseq-generate will refuse the flags of a row, before anything is trained."""
-    for row, job in {job.row.name: job for job in jobs if job.generate}.items():
-        if job.generate[0] == "fairseq-generate":
-            try:
-                check_flags_of_generation(job.generate[1:])
-            except UserError as error:
-                raise UserError(f"{row}: {error}") from error
+def check(jobs: list["Job"]) -> None:
+    """Check jobs before anything runs or the last results are replaced.
 
-
-def check_flags(jobs: list["Job"]) -> None:
-    """Raises UserError if a run has files of other flags or data, before anything runs or the last results are
-    replaced."""
+    Raises:
+        UserError: a run has files of other flags or data, or fairseq-generate will refuse the flags of a row.
+    """
     refusals = [refusal for job in jobs if (refusal := job.refusal())]
     if refusals:
         more = f" ({len(refusals)} runs in all)" if len(refusals) > 1 else ""
         raise UserError(f"{refusals[0]}; nothing was changed{more}")
+    for row, command in {job.row.name: job.generate for job in jobs if job.generate}.items():
+        if command[0] == "fairseq-generate":
+            try:
+                check_flags_of_generation(command[1:])
+            except UserError as error:
+                raise UserError(f"{row}: {error}") from error
 
 
-def check_data(data: str) -> None:
-    """Raises UserError if a folder of the data does not exist, on which each run would fail."""
-    for folder in data.split(os.pathsep):
-        if not Path(folder).is_dir():
-            raise UserError(f"--data {folder}: no such folder; give the folder that fairseq-preprocess wrote")
+def add_report(commands) -> None:
+    report = commands.add_parser(
+        "report",
+        help="write a finished table as an HTML page",
+        description="Write a self-contained HTML page: results, curve, scores by source length, word "
+        "alignments, samples, the sentences on which the rows differ most, and attention.",
+    )
+    add = report.add_argument
+    add("folder", type=Path, metavar="DIR", help="the folder that `table` wrote to")
+    add("--out", type=Path, metavar="FILE.html", help="default: DIR/report.html")
+    add("--data", metavar="DIR", help="the binary data (default: the folder that was given to `table`)")
+    add("--gold", type=Path, metavar="FILE", help="gold alignments of the test set, for a table of AER")
+    add_first(report)
+    add_user_dir(report, more=" (default: those of `table`)")
+    report.set_defaults(call=report_command)
+
+
+def report_command(args: argparse.Namespace) -> int:
+    from ..experiments.layout import REPORT
+    from ..experiments.report import write_report
+
+    check_first(args)
+    out = args.out or args.folder / REPORT
+    make_place(out)
+    write_report(args.folder, out, args.gold, args.gold_first, args.data, args.user_dir)
+    print(f"wrote {out}")
+    return 0

@@ -16,8 +16,6 @@ from pathlib import Path
 
 import lwc_fairseq
 
-from .layout import RunFolder
-
 Command = list[str]
 
 BLOCK_BYTES, BLOCKS = 2**16, 256
@@ -34,55 +32,61 @@ class Place:
     folder: str
     table: str
 
+    @classmethod
+    def here(cls, table: Path) -> "Place":
+        return cls(os.getcwd(), os.path.abspath(table))
+
     def path(self, word: str) -> str:
-        """Return the full path that a word of the command names; of files in the table's folder, from that folder."""
-        path, table = (os.path.realpath(os.path.join(self.folder, name)) for name in (word, self.table))
-        return f"TABLE{path.removeprefix(table)}" if (path + os.sep).startswith(table + os.sep) else path
+        """Return the full path, or the list of paths, that a word of the command names; of files in the table's
+        folder, from that folder."""
+        table = os.path.realpath(self.table)
+        paths = [os.path.realpath(os.path.join(self.folder, part)) for part in word.split(os.pathsep)]
+        inside = [(path + os.sep).startswith(table + os.sep) for path in paths]
+        return os.pathsep.join(
+            f"TABLE{path.removeprefix(table)}" if is_inside else path
+            for path, is_inside in zip(paths, inside, strict=True)
+        )
 
 
-def comment(command: Command, folder: RunFolder) -> str:
-    """Return the comment of a command that runs now: where it runs, and the contents of what it names."""
-    place = place_of(folder)
-    found = {word: content for role, word in roles(command) if (content := content_of(role, word, command, place))}
-    return "# " + json.dumps({"folder": place.folder, "table": place.table, "contents": found})
+def comment(command: Command, table: Path) -> str:
+    """Return the comment of a command that runs now: where it runs, and the contents of what it names.
+
+    Args:
+        table: the folder of the table.
+    """
+    place = Place.here(table)
+    contents = {word: found for role, word in roles(command) if (found := content_of(role, word, command, place))}
+    return "# " + json.dumps({"folder": place.folder, "table": place.table, "contents": contents})
 
 
-def place_of(folder: RunFolder) -> Place:
-    return Place(os.getcwd(), os.path.abspath(folder.table))
-
-
-def difference(recorded: str, command: Command, folder: RunFolder) -> str | None:
+def difference(recorded: str, command: Command, table: Path) -> str | None:
     """Return how a step that ran before differs from a command of now, or None if it does not.
 
     Args:
         recorded: the content of the file `STEP.command`.
+        table: the folder of the table.
     """
+    now = Place.here(table)
     line, mark, facts = recorded.rpartition("\n# ")
-    if not mark:
-        same = comparable(shlex.split(recorded)) == comparable(command)
-        return None if same else "has other flags than this command"
-    about = json.loads(facts)
-    then, now = Place(about["folder"], about["table"]), place_of(folder)
-    old_words, words = list(roles(shlex.split(line))), list(roles(command))
-    if [role for role, _ in old_words] != [role for role, _ in words]:
+    about = json.loads(facts) if mark else {"folder": now.folder, "table": now.table, "contents": {}}
+    then = Place(about["folder"], about["table"])
+    old_words, new_words = list(roles(shlex.split(line if mark else recorded))), list(roles(command))
+    if [role for role, _ in old_words] != [role for role, _ in new_words]:
         return "has other flags than this command"
-    for (role, old), (_, new) in zip(old_words, words, strict=True):
+    for (role, old), (_, new) in zip(old_words, new_words, strict=True):
         contents = about["contents"].get(old), content_of(role, new, command, now)
+        known = None not in contents
+        same_content, same_path = contents[0] == contents[1], then.path(old) == now.path(new)
         if role == "package":
-            same = Path(old).name == Path(new).name and (then.path(old) == now.path(new) or is_equal(*contents, True))
+            same = Path(old).name == Path(new).name and (same_path or same_content or not known)
         else:
-            same = is_equal(*contents, old == new or then.path(old) == now.path(new))
+            same = same_content if known else old == new or same_path
+        if not same and not known:
+            return "has other flags than this command"
         if not same:
-            if None in contents:
-                return "has other flags than this command"
             paths = [os.path.normpath(os.path.join(place.folder, word)) for place, word in ((then, old), (now, new))]
             return f"ran with {paths[0]}, which had other contents than {paths[1]} has now"
     return None
-
-
-def is_equal(old: str | None, new: str | None, otherwise: bool) -> bool:
-    """Compare two contents; `otherwise` is the answer if one of them is not known."""
-    return otherwise if old is None or new is None else old == new
 
 
 def roles(command: Command) -> Iterator[tuple[str, str]]:
@@ -111,9 +115,9 @@ def content_of(role: str, word: str, command: Command, place: Place) -> str | No
     if role == "package":
         folder = Path(word).resolve()
         return None if folder == Path(lwc_fairseq.__file__).resolve().parent else content(folder.rglob("*.py"), folder)
-    if not (os.path.isfile(word) and os.access(word, os.R_OK)) or place.path(word).startswith("TABLE"):
-        return None
-    return file_content(Path(word))
+    if os.path.isfile(word) and os.access(word, os.R_OK) and not place.path(word).startswith("TABLE"):
+        return file_content(Path(word))
+    return None
 
 
 def sets_of(command: Command) -> list[str]:
@@ -141,14 +145,16 @@ def data_content(data: str, sets: list[str]) -> str | None:
     """
     names = re.compile(rf"({'|'.join(['dict', *sets])})\..*")
     folders = [Path(folder) for folder in data.split(os.pathsep)]
-    found = [content((file for file in folder.glob("*") if names.fullmatch(file.name)), folder) for folder in folders]
-    return None if None in found else "+".join(found)
+    contents = [
+        content((path for path in folder.glob("*") if names.fullmatch(path.name)), folder) for folder in folders
+    ]
+    return None if None in contents else "+".join(contents)
 
 
 def content(files: Iterable[Path], folder: Path) -> str | None:
     """Return what identifies the names and the content of files in a folder, or None if there are none."""
-    found = {str(file.relative_to(folder)): file_content(file) for file in files if file.is_file()}
-    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:DIGITS] if found else None
+    contents = {str(path.relative_to(folder)): file_content(path) for path in files if path.is_file()}
+    return hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()[:DIGITS] if contents else None
 
 
 def file_content(path: Path) -> str:
@@ -160,23 +166,9 @@ def file_content(path: Path) -> str:
 @functools.cache
 def digest(path: Path, size: int, changed: int) -> str:
     """Return a checksum of a file, which is computed once as long as its size and its time of change stay."""
-    found = hashlib.sha256(str(size).encode())
+    checksum = hashlib.sha256(str(size).encode())
     with path.open("rb") as file:
         for start in range(0, size, max(BLOCK_BYTES, size // BLOCKS)):
             file.seek(start)
-            found.update(file.read(BLOCK_BYTES))
-    return found.hexdigest()[:DIGITS]
-
-
-def comparable(command: Command) -> Command:
-    """Replace the packages of --user-dir by their names, and all other words, as if they were paths, by full paths."""
-    pairs = itertools.pairwise(["", *command])
-    return [package_names(word) if flag == "--user-dir" else full_paths(word) for flag, word in pairs]
-
-
-def package_names(user_dir: str) -> str:
-    return os.pathsep.join(Path(one).name for one in user_dir.split(os.pathsep))
-
-
-def full_paths(word: str) -> str:
-    return os.pathsep.join(os.path.realpath(path) for path in word.split(os.pathsep))
+            checksum.update(file.read(BLOCK_BYTES))
+    return checksum.hexdigest()[:DIGITS]

@@ -16,46 +16,18 @@ OUT/ROW/seed1/                a run: one row with one seed
 from dataclasses import dataclass
 from pathlib import Path
 
-RESULTS = {"train": "trained", "average": "averaged.pt", "generate": "generated.txt"}
-"""The steps of a run, in the order in which they run, and the file that marks each step as finished."""
-
-FILES = ("table.md", "table.json", "table.png", "learning_curves.png", "report.html")
+PAGE, RECORD, CURVE, LEARNING_CURVES = "table.md", "table.json", "table.png", "learning_curves.png"
+REPORT = "report.html"
+FILES = (PAGE, RECORD, CURVE, LEARNING_CURVES, REPORT)
 """The names of the files in a table's folder, which no row can have."""
 
-
-@dataclass(frozen=True)
-class TableFolder:
-    """The folder of a table."""
-
-    path: Path
-
-    @property
-    def page(self) -> Path:
-        return self.path / "table.md"
-
-    @property
-    def record(self) -> Path:
-        return self.path / "table.json"
-
-    @property
-    def curve(self) -> Path:
-        return self.path / "table.png"
-
-    @property
-    def learning_curves(self) -> Path:
-        return self.path / "learning_curves.png"
-
-    @property
-    def report(self) -> Path:
-        return self.path / "report.html"
-
-    def run(self, row: str, seed: int) -> "RunFolder":
-        return RunFolder(self.path, row, seed)
+RESULTS = {"train": "trained", "average": "averaged.pt", "generate": "generated.txt"}
+"""The steps of a run, in the order in which they run, and the file that marks each step as finished."""
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The folder of one row with one seed."""
+    """The folder of one row with one seed, in the folder of the table."""
 
     table: Path
     row: str
@@ -75,16 +47,16 @@ class RunFolder:
         return self.path / RESULTS[step]
 
     @property
-    def needs(self) -> Path:
-        return self.path / "needs"
-
-    @property
     def generated(self) -> Path:
         return self.result("generate")
 
     def checkpoint(self, averaged: bool) -> Path:
         """Return the checkpoint that generation uses."""
         return self.result("average") if averaged else self.path / "checkpoint_best.pt"
+
+    @property
+    def needs(self) -> Path:
+        return self.path / "needs"
 
     @property
     def lock(self) -> Path:

@@ -3,54 +3,17 @@
 import contextlib
 import re
 import sys
-import threading
 from collections.abc import Iterator
 
 from tqdm import tqdm
 
 from .identity import Command, last_value
-from .job import Job, JobStopped
+from .jobs import Job, JobStopped
 
 TRAINING_SHARE = 0.9
 """The share of training in a job's time."""
 
-
-class Bars:
-    """A progress bar for the table, with the estimated time left, and one for each running job.
-
-    The estimate ignores jobs that were finished before.
-
-    Args:
-        jobs: the total number of jobs.
-        kept: the number of jobs that were finished before.
-    """
-
-    def __init__(self, jobs: int, kept: int):
-        where = {"mininterval": 0.5} if sys.stderr.isatty() else {"mininterval": 10, "file": Lines()}
-        self.plain = {"smoothing": 0, **where}
-        form = "{desc}: {percentage:3.0f}% |{bar:30}| {elapsed} gone, {remaining} left"
-        self.table = tqdm(
-            total=jobs, initial=kept, desc=f"table, {jobs} runs", position=0, bar_format=form, **self.plain
-        )
-        self.mutex = threading.Lock()
-
-    def __enter__(self) -> "Bars":
-        return self
-
-    def __exit__(self, *exception) -> None:
-        self.table.close()
-
-    @contextlib.contextmanager
-    def job(self, slot: int, job: Job) -> Iterator["JobBar"]:
-        bar, share = JobBar(self, slot, job), 1.0
-        try:
-            yield bar
-        except JobStopped:
-            share = bar.done
-            raise
-        finally:
-            bar.advance_to(share)
-            bar.close()
+FORM = "{desc}: {percentage:3.0f}% |{bar:30}| {elapsed} gone, {remaining} left"
 
 
 class Lines:
@@ -67,32 +30,64 @@ class Lines:
         sys.stderr.flush()
 
 
-class JobBar:
-    """The progress bar of a running job. Its progress also counts in the table's bar."""
+class Bars:
+    """A progress bar for the table, with the estimated time left, and one for each running job.
 
-    def __init__(self, bars: Bars, slot: int, job: Job):
+    The estimate ignores jobs that were finished before.
+
+    Args:
+        jobs: the total number of jobs.
+        kept: the number of jobs that were finished before.
+    """
+
+    def __init__(self, jobs: int, kept: int):
+        where = {"mininterval": 0.5} if sys.stderr.isatty() else {"mininterval": 10, "file": Lines()}
+        self.plain = {"smoothing": 0, **where}
+        self.table = tqdm(
+            total=jobs, initial=kept, desc=f"table, {jobs} runs", position=0, bar_format=FORM, **self.plain
+        )
+
+    def __enter__(self) -> "Bars":
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self.table.close()
+
+    @contextlib.contextmanager
+    def job(self, slot: int, job: Job) -> Iterator["JobBar"]:
+        """Show a bar while a job runs. At its end the job counts as one, or if it was stopped, as what was done."""
+        with tqdm(
+            total=1.0, desc=job.name, position=slot + 1, leave=False, bar_format=f"  {FORM}", **self.plain
+        ) as bar:
+            progress, share = JobBar(bar, self.table), 1.0
+            try:
+                yield progress
+            except JobStopped:
+                share = progress.done
+                raise
+            finally:
+                progress.advance_to(share)
+
+
+class JobBar:
+    """The progress of a running job, in its own bar and in the table's."""
+
+    def __init__(self, *bars: tqdm):
         self.bars, self.done = bars, 0.0
-        form = "  {desc}: {percentage:3.0f}% |{bar:30}| {elapsed} gone, {remaining} left"
-        with bars.mutex:
-            self.bar = tqdm(total=1.0, desc=job.name, position=slot + 1, leave=False, bar_format=form, **bars.plain)
 
     def begin_at(self, share: float) -> None:
         """Start at the share of the job that was done before."""
-        with self.bars.mutex:
-            for bar in (self.bar, self.bars.table):
+        with tqdm.get_lock():
+            for bar in self.bars:
                 bar.initial += share
         self.advance_to(share)
 
     def advance_to(self, share: float) -> None:
         step = max(0.0, share - self.done)
         self.done += step
-        with self.bars.mutex:
-            for bar in (self.bar, self.bars.table):
+        with tqdm.get_lock():
+            for bar in self.bars:
                 bar.update(min(step, bar.total - bar.n))  # rounded shares may sum to more than the total
-
-    def close(self) -> None:
-        with self.bars.mutex:
-            self.bar.close()
 
 
 class Progress:
@@ -113,11 +108,9 @@ class Progress:
             for pattern, goal in self.goals.items()
             if goal and (match := re.search(pattern, line)) and float(goal) > 0
         ]
-        if not shares:
-            return
-        share = TRAINING_SHARE * min(1.0, max(shares))
-        if self.begun:
-            self.bar.advance_to(share)
-        else:
-            self.bar.begin_at(share)  # a resumed training starts where it stopped
-        self.begun = True
+        if shares:
+            move = (
+                self.bar.advance_to if self.begun else self.bar.begin_at
+            )  # a resumed training starts where it stopped
+            move(TRAINING_SHARE * min(1.0, max(shares)))
+            self.begun = True

@@ -28,67 +28,62 @@ from ..analysis.translations import read_generated
 from ..environment import import_plugins
 from ..files import read_lines, write_whole
 from ..models.interface import gives_attention
-from .columns import FLAGS_IN_ORDER, cell, columns_of, notes
 from .identity import data_content, file_content
-from .layout import RunFolder, TableFolder
-from .record import Record, read_record
-from .results import Result
+from .layout import CURVE, LEARNING_CURVES, RECORD, RunFolder
+from .page import FLAGS_IN_ORDER, cells, notes, origin
+from .results import Record, read_record
 
 
 @dataclass(frozen=True)
 class FinishedTable:
     """The folder and the record of a finished table, and the binary data of its models."""
 
-    folder: TableFolder
+    folder: Path
     record: Record
     data: str
-
-    def first_run(self, row: Result) -> RunFolder:
-        return self.folder.run(row.name, 1)
 
     @cached_property
     def sentences(self) -> Sentences | None:
         """The translations of all rows that have some, with the source as fairseq-generate prints it."""
         if self.record.metric != "BLEU":
             return None
-        folders = {row.label: self.first_run(row) for row in self.record.rows if row.runs}
-        found = {label: read_generated(run.generated) for label, run in folders.items() if run.generated.exists()}
-        if not found:
+        runs = {row.label: RunFolder(self.folder, row.name, 1) for row in self.record.rows if row.runs}
+        outputs = {label: read_generated(run.generated) for label, run in runs.items() if run.generated.exists()}
+        if not outputs:
             return None
-        first = next(iter(found.values()))
+        first = next(iter(outputs.values()))
         references = [read_lines(Path(path)) for path in self.record.references] or first.references
-        sentences = Sentences({label: one.hypotheses for label, one in found.items()}, references, first.source)
+        sentences = Sentences({label: output.hypotheses for label, output in outputs.items()}, references, first.source)
         sentences.check()
         return sentences
 
-    def checkpoints(self) -> list[tuple[Result, Path]]:
-        """Return the rows with a model of their own, and the checkpoint that generation uses."""
-        found = []
+    def checkpoints(self) -> list[tuple[str, Path]]:
+        """Return the label of each row with a model of its own, and the checkpoint that generation uses."""
+        models = []
         for row in self.record.rows:
-            paths = [self.first_run(row).checkpoint(averaged) for averaged in (True, False)]
-            found += [(row, path) for path in paths if path.exists()][:1]
-        return found
+            paths = [RunFolder(self.folder, row.name, 1).checkpoint(averaged) for averaged in (True, False)]
+            models += [(row.label, path) for path in paths if path.exists()][:1]
+        return models
 
 
 def read_table(folder: Path, data: str | None = None) -> FinishedTable:
     """Read a table's folder.
 
     Raises:
-        UserError: it has no finished table.
+        UserError: it has no finished table, or the table was made of other data or references.
     """
-    files = TableFolder(folder)
-    if not files.record.exists():
+    if not (folder / RECORD).exists():
         raise UserError(
-            f"{files.record}: no such file; `lwc-fairseq table` writes it at its end, and from what is finished with "
-            "--collect"
+            f"{folder / RECORD}: no such file; `lwc-fairseq table` writes it at its end, and from what is finished "
+            "with --collect"
         )
-    record = read_record(files.record)
-    is_there = record.data and all(Path(folder).is_dir() for folder in record.data.split(os.pathsep))
+    record = read_record(folder / RECORD)
+    is_there = record.data and all(Path(part).is_dir() for part in record.data.split(os.pathsep))
     data = data or (record.data if is_there else record.measured_on)
     check_content(record, "data", data_content(data, [re.escape(record.subset)]), data)
     for path in record.references:
         check_content(record, path, file_content(Path(path)) if Path(path).is_file() else None, path)
-    return FinishedTable(files, record, data)
+    return FinishedTable(folder, record, data)
 
 
 def check_content(record: Record, key: str, content: str | None, path: str) -> None:
@@ -122,30 +117,32 @@ def write_report(
     """
     finished = read_table(folder, data)
     import_plugins(user_dirs or finished.record.user_dirs)
-    sections = [results, curve, learning, lengths, samples, differences, attention]
+    sections = [results, pictures, lengths, samples, attention]
     if gold is not None:
-        alignments_of_gold = read_alignments(gold, gold_first)
+        links = read_alignments(gold, gold_first)
         check_content(finished.record, "gold", file_content(gold), str(gold))
-        sections.insert(4, partial(alignments, gold=alignments_of_gold, gold_file=gold))
+        sections.insert(3, partial(alignments, gold=links, gold_file=gold))
     parts = [part for section in tqdm(sections, desc="report", leave=False) for part in section(finished)]
     write_whole(out, page(finished.record.title, parts))
 
 
 def results(finished: FinishedTable) -> Iterator[str]:
-    """Yield the HTML of the table, and of how its values were measured."""
+    """Yield the HTML of the table, of how its values were measured, and of its flags."""
     record = finished.record
-    if record.paper:
-        published = record.published_on or "see the paper"
-        yield f"<p>{html.escape(record.paper)}. Published on: {html.escape(published)}.</p>"
-    elif record.published_on:
-        yield f"<p>Data: {html.escape(record.published_on)}.</p>"
-    columns = columns_of(record)
-    yield table(["", *columns], [[row.label, *(cell(row, column) for column in columns)] for row in record.rows])
+    if record.paper or record.published_on:
+        yield f"<p>{html.escape(' '.join(origin(record)))}</p>"
+    header, *rows = cells(record)
+    yield table(header, rows)
     yield f"<p>{'<br>'.join(map(prose, notes(record)))}</p>"
     facts = {"date": record.date, "hardware": record.hardware, "versions": record.versions}
     yield definitions({**facts, "measured on": record.measured_on})
     yield f"<pre>{html.escape(record.command)}</pre>"
-    yield f"<details><summary>Flags</summary>{''.join(flags(record))}</details>"
+    flags = "<h3>All rows</h3>" + definitions(record.flags)
+    if record.row_flags:
+        flags += f"<p>{prose(FLAGS_IN_ORDER)}</p>"
+    for name, of_row in record.row_flags.items():
+        flags += f"<h3>{html.escape(name)}</h3>" + definitions(of_row)
+    yield f"<details><summary>Flags</summary>{flags}</details>"
     if record.seeds > 1:
         yield "<p>The following sections show the first run of each row, which has seed 1.</p>"
 
@@ -155,90 +152,66 @@ def prose(text: str) -> str:
     return re.sub("`(.*?)`", r"<code>\1</code>", html.escape(text))
 
 
-def flags(record: Record) -> Iterator[str]:
-    """Yield the flags of all rows, and those of each row."""
-    yield "<h3>All rows</h3>" + definitions(record.flags)
-    if record.row_flags:
-        yield f"<p>{prose(FLAGS_IN_ORDER)}</p>"
-    for name, own in record.row_flags.items():
-        yield f"<h3>{html.escape(name)}</h3>" + definitions(own)
-
-
-def curve(finished: FinishedTable) -> Iterator[str]:
-    """Yield the table's plot, if it has one."""
-    path = finished.folder.curve
-    if path.exists():
+def pictures(finished: FinishedTable) -> Iterator[str]:
+    """Yield the pictures that the table has: its curve, and the losses of the rows during training."""
+    curve, losses = finished.folder / CURVE, finished.folder / LEARNING_CURVES
+    if curve.exists():
         yield "<h2>Curve</h2>"
-        yield image(path.read_bytes(), "the table as a curve")
-
-
-def learning(finished: FinishedTable) -> Iterator[str]:
-    """Yield a plot of the rows' losses during training."""
-    path = finished.folder.learning_curves
-    if path.exists():
+        yield image(curve.read_bytes(), "the table as a curve")
+    if losses.exists():
         yield "<h2>Learning curves</h2>"
         yield "<p>Losses of different criterions cannot be compared.</p>"
-        yield image(path.read_bytes(), "the losses of the rows during training")
+        yield image(losses.read_bytes(), "the losses of the rows during training")
 
 
 def lengths(finished: FinishedTable) -> Iterator[str]:
     """Yield a plot of BLEU and length by source length."""
-    given = finished.sentences
-    if given is None:
+    lines = finished.sentences
+    if lines is None:
         return
-    longest = max(len(line.split()) for line in given.source)
-    bounds = GROUPS if longest >= GROUPS[2] else tuple(range(4, longest, 4))
-    groups = length_groups(given, bounds)
+    longest = max(len(line.split()) for line in lines.source)
+    groups = length_groups(lines, GROUPS if longest >= GROUPS[2] else tuple(range(4, longest, 4)))
     yield "<h2>By source length</h2>"
-    header = ["words", "sentences", *(f"BLEU, {name}" for name in given.systems)]
-    rows = [
-        [group_name(group), f"{group['sentences']:,}", *(f"{group['bleu'][name]:.2f}" for name in given.systems)]
-        for group in groups
-    ]
     yield "<p>BLEU of the tokens as they stand, with case.</p>"
-    yield table(header, rows)
+    bleu = [[f"{group['bleu'][name]:.2f}" for name in lines.systems] for group in groups]
+    rows = [[group_name(group), f"{group['sentences']:,}", *scores] for group, scores in zip(groups, bleu, strict=True)]
+    yield table(["words", "sentences", *(f"BLEU, {name}" for name in lines.systems)], rows)
     yield image(as_png(make_groups_figure(groups)), "BLEU and length of translations by source length")
 
 
 def alignments(finished: FinishedTable, gold: list[Gold], gold_file: Path) -> Iterator[str]:
     """Yield the alignment error rate of each layer of each model whose attention can be read."""
-    found = []
-    for row, path in tqdm(finished.checkpoints(), desc="alignments", leave=False):
+    rates = {}
+    for label, path in tqdm(finished.checkpoints(), desc="alignments", leave=False):
         model, task = load(str(path), finished.data)
-        if not gives_attention(model):
-            continue
-        forced = force(model, task, finished.record.subset)
-        rates = layer_error_rates(forced, gold, gold_file)
-        found.append((row.label, {name: f"{100 * rate.aer:.1f}" for name, rate in rates.items()}))
-    if not found:
+        if gives_attention(model):
+            rates[label] = layer_error_rates(force(model, task, finished.record.subset), gold, gold_file)
+    if not rates:
         return
-    layers = sorted({name for _, rates in found for name in rates} - {"all"}, key=int)
+    layers = sorted({name for of_model in rates.values() for name in of_model} - {"all"}, key=int)
     yield "<h2>Word alignments</h2>"
     yield "<p>Alignment error rate (lower is better) of the links from each layer's attention.</p>"
-    rows = [[label, *(rates.get(name, "") for name in [*layers, "all"])] for label, rates in found]
+    rows = [
+        [label, *(f"{100 * of_model[name].aer:.1f}" if name in of_model else "" for name in [*layers, "all"])]
+        for label, of_model in rates.items()
+    ]
     yield table(["", *(f"layer {name}" for name in layers), "all layers"], rows)
 
 
 def samples(finished: FinishedTable) -> Iterator[str]:
-    """Yield four sentences, evenly spread over the test set, with their translations."""
-    given = finished.sentences
-    if given is None:
+    """Yield four sentences, evenly spread over the test set, and those whose translations differ most between rows."""
+    lines = finished.sentences
+    if lines is None:
         return
     yield "<h2>Samples</h2>"
-    total = len(given.references[0])
+    total = len(lines.references[0])
     for row in range(0, total, -(-total // 4)):
-        translations = {name: lines[row] for name, lines in given.systems.items()}
-        yield sentence(row + 1, given.source[row], given.references[0][row], translations)
-
-
-def differences(finished: FinishedTable) -> Iterator[str]:
-    """Yield the sentences whose translations differ most between the rows."""
-    given = finished.sentences
-    if given is None or len(given.systems) < 2:
-        return
-    yield "<h2>Where they differ most</h2>"
-    for one in largest_differences(given, 8):
-        yield sentence(one["line"], one["source"], one["reference"], one["translations"])
+        translations = {name: system[row] for name, system in lines.systems.items()}
+        yield sentence(row + 1, lines.source[row], lines.references[0][row], translations)
+    if len(lines.systems) > 1:
+        yield "<h2>Where they differ most</h2>"
+        for line in largest_differences(lines, 8):
+            yield sentence(line["line"], line["source"], line["reference"], line["translations"])
 
 
 def sentence(line: int, source: str, reference: str, translations: dict[str, str]) -> str:
@@ -251,14 +224,14 @@ def attention(finished: FinishedTable) -> Iterator[str]:
     if not models:
         return
     yield "<h2>Attention</h2>"
-    for row, path in tqdm(models, desc="attention", leave=False):
+    for label, path in tqdm(models, desc="attention", leave=False):
         model, task = load(str(path), finished.data)
-        yield f"<h3>{html.escape(row.label)}</h3>"
-        if not gives_attention(model):
+        yield f"<h3>{html.escape(label)}</h3>"
+        if gives_attention(model):
+            made = panels(model, task, typical_source(task, finished.record.subset), None, None, None)
+            yield image(as_png(make_figure(made, sentences(made[0], task), 55)), f"attention of {label}")
+        else:
             yield f"<p>The attention of this model ({type(model).__name__}) cannot be read.</p>"
-            continue
-        made = panels(model, task, typical_source(task, finished.record.subset), None, None, None)
-        yield image(as_png(make_figure(made, sentences(made[0], task), 55)), f"attention of {row.label}")
 
 
 def typical_source(task, subset: str) -> str:

@@ -1,14 +1,30 @@
-"""The results of a table's rows, aggregated over seeds."""
+"""The results of a table: scores, their means over seeds, significance, and the record `table.json` of all this."""
 
-from dataclasses import dataclass
+import json
+import os
+import re
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import date
+from pathlib import Path
 from statistics import mean, stdev
 
-from ..analysis.gold import Gold
-from .job import Job
+import sacrebleu
+
+from lwc_fairseq_compat import UserError
+
+from ..analysis.error_rate import error_rate
+from ..analysis.gold import Gold, read_links
+from ..analysis.score import score, significance
+from ..analysis.translations import Translations, read_generated, with_references
+from ..environment import hardware, versions
+from ..files import read_lines
+from .identity import data_content, file_content
+from .jobs import Job, Settings
 from .layout import RunFolder
-from .scores import Scores
-from .settings import Settings
-from .table import Row
+from .table_file import Row
 from .training_log import read_losses, read_sizes
 
 
@@ -33,10 +49,30 @@ class Result:
     x: float | None = None
     series: str | None = None
 
-    @property
-    def missing(self) -> str | None:
-        """The number of runs in words, if some are missing."""
-        return f"{len(self.runs)} of {self.planned} runs" if len(self.runs) < self.planned else None
+
+@dataclass(frozen=True)
+class Record:
+    """A table's results, and the facts that a reader needs to judge them."""
+
+    title: str
+    metric: str  # "BLEU" or "AER"
+    paper: str
+    published_on: str  # the data of the published values
+    measured_on: str  # the data folder, as it was given
+    date: str
+    hardware: str
+    versions: str
+    command: str
+    seeds: int
+    flags: dict[str, str]  # common to all rows
+    rows: list[Result]
+    subset: str = "test"  # the set of the data that was translated, or aligned
+    references: list[str] = field(default_factory=list)  # files that replace the references of the data
+    user_dirs: list[str] = field(default_factory=list)  # packages with the user's own models
+    baseline: str | None = None  # the title of the row with which significance tests compare the others
+    row_flags: dict[str, dict[str, str]] = field(default_factory=dict)  # by name; of rows that are not shown, too
+    data: str = ""  # the full path of the data folder
+    contents: dict[str, str] = field(default_factory=dict)  # what identifies "data", "gold" and each of `references`
 
 
 def collect(
@@ -46,37 +82,161 @@ def collect(
     references: list[list[str]] | None = None,
     gold: list[Gold] | None = None,
 ) -> list[Result]:
-    """Collect the results of the rows that the table shows. The arguments are those of :class:`~.scores.Scores`."""
-    scores = Scores(settings, jobs, failures, references, gold)
-    p = scores.against_baseline()
+    """Collect the results of the rows that the table shows.
+
+    Args:
+        failures: the reasons of failed jobs. A job is added if its output is unreadable.
+        references: reference translations that replace those in the output of fairseq-generate.
+        gold: gold alignments of the test set, for a table of AER.
+    """
+    table = settings.table
+    scores: dict[RunFolder, dict] = {}
+    translations: dict[str, dict[int, Translations]] = {}  # by row and seed
+    for folder in (job.folder for job in jobs if job.generate):
+        if folder in failures or not folder.generated.exists():
+            continue
+        try:
+            if table.metric == "aer":
+                rate = error_rate(read_links(folder.generated), gold or [])
+                scores[folder] = {name: round(100 * value, 2) for name, value in asdict(rate).items()}  # in per cent
+            else:
+                output = read_generated(folder.generated)
+                output = with_references(output, references) if references else output
+                scores[folder] = score(output, table.score)
+                translations.setdefault(folder.row, {})[folder.seed] = output
+        except UserError as error:
+            failures[folder] = str(error)
     results = []
-    for row in settings.table.rows:
+    for row in table.rows:
         if not row.hidden:
-            result = summarise(row, [job for job in jobs if job.row.name == row.name], scores, failures)
-            result.p = p.get(row.name)
+            result = summarise(row, [job.folder for job in jobs if job.row.name == row.name], scores, failures)
+            result.p = p_value(settings, row, translations)
             if row.baseline and result.p is not None:
-                result.baseline = settings.table.row(row.baseline).title
+                result.baseline = table.row(row.baseline).title
             results.append(result)
     return results
 
 
-def summarise(row: Row, jobs: list[Job], scores: Scores, failures: dict[RunFolder, str]) -> Result:
-    """Summarise the runs of one row.
-
-    Args:
-        jobs: the jobs of the row.
-    """
-    done = [job.folder for job in jobs if job.folder in scores.by_run]
-    runs = [
-        {"seed": folder.seed, **scores.by_run[folder], **read_losses(folder.log("train")).best()} for folder in done
-    ]
-    result = Result(row.name, row.title, runs, published=row.published, published_parameters=row.parameters)
-    result.source, result.x, result.series = row.source, row.x, row.series
-    result.planned = len(jobs)
-    result.failed = next((failures[job.folder] for job in jobs if job.folder in failures), None)
-    if runs:
-        values = [run.get("bleu", run.get("aer")) for run in runs]
+def summarise(
+    row: Row, folders: list[RunFolder], scores: dict[RunFolder, dict], failures: dict[RunFolder, str]
+) -> Result:
+    """Summarise the runs of one row, which are in `folders`."""
+    done = [folder for folder in folders if folder in scores]
+    result = Result(
+        name=row.name,
+        label=row.title,
+        runs=[{"seed": run.seed, **scores[run], **read_losses(run.log("train")).best()} for run in done],
+        failed=next((failures[folder] for folder in folders if folder in failures), None),
+        planned=len(folders),
+        published=row.published,
+        published_parameters=row.parameters,
+        source=row.source,
+        x=row.x,
+        series=row.series,
+    )
+    if done:
+        values = [run.get("bleu", run.get("aer")) for run in result.runs]
         result.value = round(mean(values), 2)
         result.deviation = round(stdev(values), 2) if len(values) > 1 else None
         result.parameters, result.updates = read_sizes(done[0].log("train"))
     return result
+
+
+def p_value(settings: Settings, row: Row, translations: dict[str, dict[int, Translations]]) -> float | None:
+    """Return p of a row against its baseline, if it has one, over the seeds that both have."""
+    name = settings.table.baseline_of(row)
+    system, baseline = translations.get(row.name, {}), translations.get(name, {})
+    seeds = [seed for seed in system if seed in baseline]
+    if name == row.name or not seeds:
+        return None
+    return significance([baseline[seed] for seed in seeds], [system[seed] for seed in seeds], settings.table.score)
+
+
+def make_record(
+    settings: Settings,
+    results: list[Result],
+    seeds: int,
+    references: Sequence[Path] = (),
+    gold: Path | None = None,
+    ran: bool = True,
+) -> Record:
+    """Create the record of results, with today's date.
+
+    Args:
+        references: the files that replace the references of the data.
+        gold: the gold alignments of the test set.
+        ran: whether the rows ran on this machine.
+    """
+    table = settings.table
+    flags = {
+        "optimizer": table.optimizer,
+        "train": table.train,
+        "generate": table.generate,
+        "more of train": shlex.join(settings.train),
+        "more of generate": shlex.join(settings.generate),
+        "checkpoint": f"mean of the last {table.average} epochs" if table.average else "",
+        "packages of models": " ".join(settings.user_dirs),
+    }
+    contents = {str(path.absolute()): file_content(path) for path in references if path.is_file()}
+    contents["gold"] = file_content(gold) if gold else None
+    contents["data"] = data_content(settings.data, [re.escape(settings.subset)])
+    return Record(
+        title=table.title,
+        metric=table.metric.upper(),
+        paper=table.paper,
+        published_on=table.data,
+        measured_on=settings.data,
+        date=date.today().isoformat(),
+        hardware=hardware() if ran else "collected from runs that may come from other machines",
+        versions=f"{versions()}, sacrebleu {sacrebleu.__version__}",
+        command=shlex.join(["lwc-fairseq", *sys.argv[1:]]),
+        seeds=seeds,
+        flags=without_empty(flags),
+        rows=results,
+        subset=settings.subset,
+        references=[str(path.absolute()) for path in references],
+        user_dirs=settings.user_dirs,
+        baseline=table.row(table.baseline).title if table.baseline else None,
+        row_flags={row.name: flags_of_row(settings, row) for row in table.rows if row.runs or row.source},
+        data=os.pathsep.join(map(os.path.abspath, settings.data.split(os.pathsep))),
+        contents=without_empty(contents),
+    )
+
+
+def flags_of_row(settings: Settings, row: Row) -> dict[str, str]:
+    """Return a row's label, its preset or path, the flags that it adds to those of the table, and where its published
+    value stands."""
+    flags = {"label": row.label, "arch": row.arch, "path": row.path}
+    if row.arch:
+        flags["own optimizer"] = row.optimizer
+        flags["train"] = f"{row.train.strip()} {shlex.join(settings.profile.flags_of(row.arch))}".strip()
+        flags["member"] = str(row.member or "")
+    if settings.is_scored(row):
+        flags["generate"] = row.generate.strip()
+    flags["published in"] = row.source
+    return without_empty(flags)
+
+
+def without_empty(texts: dict[str, str | None]) -> dict[str, str]:
+    return {name: text for name, text in texts.items() if text}
+
+
+def as_json(record: Record) -> str:
+    """Return a record as JSON, with the texts "nan", "inf" and "-inf" in place of the numbers that JSON lacks."""
+    content = json.loads(json.dumps(asdict(record)), parse_constant=lambda name: str(float(name)))
+    return json.dumps(content, indent=1)
+
+
+def read_record(path: Path) -> Record:
+    """Read a record.
+
+    Raises:
+        UserError: the file cannot be read, or is not a record.
+    """
+    try:
+        content = json.loads("\n".join(read_lines(path)))
+        return Record(**{**content, "rows": [Result(**row) for row in content["rows"]]})
+    except json.JSONDecodeError as error:
+        raise UserError(f"{path}, line {error.lineno}: not JSON: {error.msg}") from error
+    except (KeyError, TypeError) as error:
+        raise UserError(f"{path}: `lwc-fairseq table` did not write this file: {error}") from error

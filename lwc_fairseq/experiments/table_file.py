@@ -1,18 +1,139 @@
-"""Reading tables and profiles from YAML files."""
+"""The table file: the rows of a paper's table, how to train each row and translate with it, and what the paper reports.
+
+A profile is a file of settings that replace a table's own.
+"""
 
 import re
 import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatch
 from pathlib import Path
 
 from fairseq.models import ARCH_MODEL_REGISTRY
 
+import lwc_fairseq
 from lwc_fairseq_compat import UserError
 
 from ..analysis.compare import check_name
+from ..analysis.score import Score
 from ..environment import import_plugins
 from ..typed_yaml import as_settings, read_yaml
 from .layout import FILES
-from .table import Profile, Row, Table
+
+PLACEHOLDER = re.compile(r"\{([^{}\"': ]+)\}")
+"""Matches {name} in flags and paths, which stands for the checkpoint of an earlier row of this name."""
+
+
+@dataclass
+class Row:
+    """A model to train (`arch`), a way to translate with other rows' models (`path`), or only a published value."""
+
+    name: str  # names its folder; other rows refer to it as {name}
+    label: str | None = None
+    arch: str | None = None
+    path: str | None = None
+    optimizer: str | None = None  # replaces the table's
+    train: str = ""
+    generate: str = ""
+    published: float | None = None
+    source: str | None = None  # where the value is published, such as a table of the paper
+    parameters: float | None = None  # published, in millions
+    x: float | None = None  # its position on the x axis of a curve
+    series: str | None = None
+    baseline: str | None = None  # the row that its significance test compares it with, instead of the table's
+    hidden: bool = False  # not shown, because only other rows use it
+    member: int = 0  # number in an ensemble of models with equal flags, so that each model gets its own seed
+
+    @property
+    def title(self) -> str:
+        return self.label or self.name
+
+    @property
+    def runs(self) -> bool:
+        return self.arch is not None or self.path is not None
+
+    def needs(self) -> list[str]:
+        """Return the names of the rows whose checkpoints its flags contain."""
+        return list(dict.fromkeys(PLACEHOLDER.findall(f"{self.path or ''} {self.train} {self.generate}")))
+
+
+@dataclass
+class Profile:
+    """Settings that replace a table's own, for smaller models and data."""
+
+    optimizer: str | None = None  # replaces those of rows, too
+    train: str | None = None
+    generate: str | None = None  # flags of fairseq-generate
+    average: int | None = None
+    score: Score | None = None
+    archs: dict[str, str] = field(default_factory=dict)  # flags that follow the row's, by a pattern for presets
+
+    def flags_of(self, arch: str) -> list[str]:
+        return [flag for pattern, flags in self.archs.items() if fnmatch(arch, pattern) for flag in shlex.split(flags)]
+
+
+@dataclass
+class Table:
+    """Settings that all rows share, and the rows. Flags are written as in a shell; a row's flags follow the table's."""
+
+    title: str
+    paper: str = ""
+    data: str = ""  # the data of the published values
+    user_dir: str | None = None  # a package with the user's own models: a folder beside the file, or an installed one
+    optimizer: str = ""
+    train: str = ""
+    generate: str = ""
+    average: int = 0  # the number of last epochs whose checkpoints are averaged
+    metric: str = "bleu"  # or "aer", alignment error rate; `generate` then holds flags of `align`
+    score: Score = field(default_factory=Score)
+    baseline: str | None = None  # the name of the row with which significance tests compare the others
+    curve: str | None = None  # the label of the x axis
+    rows: list[Row] = field(default_factory=list)
+
+    def row(self, name: str) -> Row:
+        return next(row for row in self.rows if row.name == name)
+
+    def baseline_of(self, row: Row) -> str | None:
+        """Return the name of the row that significance tests compare a row with."""
+        return row.baseline or self.baseline
+
+    def with_profile(self, profile: Profile) -> "Table":
+        """Return the table with the settings of a profile in place of its own."""
+        settings = {name: value for name, value in vars(profile).items() if name != "archs" and value is not None}
+        if self.metric == "aer":
+            settings.pop("generate", None)  # the table's are flags of `align`
+        rows = self.rows if profile.optimizer is None else [replace(row, optimizer=None) for row in self.rows]
+        return replace(self, **settings, rows=rows)
+
+
+def find_file(given: Path, kind: str) -> Path:
+    """Return the file of a path or of a name, such as lwc_table3, of what comes with the package.
+
+    Args:
+        kind: "table" or "profile".
+
+    Raises:
+        UserError: there is no such file.
+    """
+    if given.is_file():
+        return given
+    package = Path(lwc_fairseq.__file__).parent
+    tables = package / "tables"  # of an installed package; a checkout has them among its examples
+    tables = tables if tables.is_dir() else package.parent / "examples" / "tables"
+    files = {path.stem: path for path in sorted((tables / "profiles" if kind == "profile" else tables).glob("*.yaml"))}
+    if str(given) not in files:
+        raise UserError(f"{given}: no such file, and no {kind} of the papers; these are {', '.join(files)}")
+    return files[str(given)]
+
+
+def load_profile(path: Path | None) -> Profile:
+    """Read a profile. Without a file, return a profile that changes nothing.
+
+    Raises:
+        UserError: the file cannot be read, or has an unknown key or an invalid value.
+    """
+    return Profile() if path is None else as_settings(str(path), Profile, read_yaml(path))
 
 
 def load_table(path: Path, only: list[str] | None = None) -> Table:
@@ -35,124 +156,81 @@ def load_table(path: Path, only: list[str] | None = None) -> Table:
     if table.user_dir is not None:
         beside = path.parent / table.user_dir
         table.user_dir = str(beside.resolve()) if beside.exists() else table.user_dir
-        import_own_models(path, table.user_dir)
+        try:
+            import_plugins([table.user_dir])  # registers presets that rows may name
+        except UserError as error:
+            raise UserError(f"{path}: user_dir: {str(error).removeprefix('--user-dir ')}") from error
     table.rows = [as_settings(f"{path}: row {row.get('name', i + 1)}", Row, row) for i, row in enumerate(rows)]
-    check(path, table)
+    if problem := next(problems(table), None):
+        raise UserError(f"{path}: {problem}")
+    for row in table.rows:
+        check_name(row.title, f"{path}: row {row.name}: label")
     if only:
-        keep_rows(path, table, only)
+        unknown = sorted(set(only) - {row.name for row in table.rows})
+        if unknown:
+            known = ", ".join(row.name for row in table.rows)
+            raise UserError(f"--rows {' '.join(unknown)}: {path} has no such row; it has {known}")
+        keep_rows(table, only)
     return table
 
 
-def load_profile(path: Path | None) -> Profile:
-    """Read a profile. Without a file, return a profile that changes nothing.
-
-    Raises:
-        UserError: the file cannot be read, or has an unknown key or an invalid value.
-    """
-    return Profile() if path is None else as_settings(str(path), Profile, read_yaml(path))
-
-
-def import_own_models(path: Path, user_dir: str) -> None:
-    """Import the package of a table file, which registers presets that rows may name.
-
-    Raises:
-        UserError: there is no such package.
-    """
-    try:
-        import_plugins([user_dir])
-    except UserError as error:
-        raise UserError(f"{path}: user_dir: {str(error).removeprefix('--user-dir ')}") from error
-
-
-def check(path: Path, table: Table) -> None:
-    """Raises UserError if a value is invalid or rows contradict each other."""
-    seen: set[str] = set()
+def problems(table: Table) -> Iterator[str]:
+    """Yield what is invalid in a table, and where rows contradict each other."""
+    rows, labels = {}, set()
     for row in table.rows:
-        check_row(path, table, row, seen)
-        seen.add(row.name)
+        if not re.fullmatch(r"[a-z0-9_.]*[a-z0-9_][a-z0-9_.]*", row.name) or row.name in rows:
+            yield f"row {row.name!r}: names are of a-z, 0-9, _ and ., each used once"
+        yield from (f"row {row.name}: {problem}" for problem in row_problems(row))
+        yield from syntax_problems(row.name, row.train, row.generate, row.optimizer or "", row.path or "")
+        if row.path is not None and len(shlex.split(row.path)) != 1:
+            yield f"row {row.name}: path {row.path}: give one path, quoted if it has blanks"
+        for need in row.needs():
+            if need not in rows or not rows[need].arch:
+                yield f"row {row.name}: {{{need}}}: no row of that name is trained before it"
+        if row.runs and not row.hidden:  # pages and pictures tell rows apart by their labels
+            if row.title in labels:
+                yield f"row {row.name}: label {row.title}: another row has it"
+            labels.add(row.title)
+        rows[row.name] = row
     if table.average < 0:
-        raise UserError(f"{path}: average {table.average}: must not be negative")
+        yield f"average {table.average}: must not be negative"
     if table.metric not in ("bleu", "aer"):
-        raise UserError(f"{path}: metric {table.metric}: choose bleu or aer")
-    check_labels(path, table)
-    for row in (table, *table.rows):
-        if row.baseline is not None:
-            check_baseline(path, table, row.baseline)
-    for flags in (table.optimizer, table.train, table.generate):
-        split(path, "flags of the table", flags)
+        yield f"metric {table.metric}: choose bleu or aer"
+    for name in [owner.baseline for owner in (table, *table.rows) if owner.baseline is not None]:
+        if name not in rows:
+            yield f"baseline {name}: no such row"
+        if not rows[name].runs:
+            yield f"baseline {name}: this row has no translations: it lacks arch and path"
+        if table.metric == "aer":
+            yield f"baseline {name}: significance is tested for BLEU only, not for metric: aer"
+    yield from syntax_problems("flags of the table", table.optimizer, table.train, table.generate)
 
 
-def check_labels(path: Path, table: Table) -> None:
-    """Raises UserError if two rows have the same label, because pages and pictures tell rows apart by it, or one has
-    the label of something else there."""
-    seen: set[str] = set()
-    for row in table.rows:
-        check_name(row.title, f"{path}: row {row.name}: label")
-        if row.runs and not row.hidden:
-            if row.title in seen:
-                raise UserError(f"{path}: row {row.name}: label {row.title}: another row has it")
-            seen.add(row.title)
-
-
-def check_baseline(path: Path, table: Table, name: str) -> None:
-    """Raises UserError if no row can be compared with the baseline of this name."""
-    if name not in {row.name for row in table.rows}:
-        raise UserError(f"{path}: baseline {name}: no such row")
-    if not table.row(name).runs:
-        raise UserError(f"{path}: baseline {name}: this row has no translations: it lacks arch and path")
-    if table.metric == "aer":
-        raise UserError(f"{path}: baseline {name}: significance is tested for BLEU only, not for metric: aer")
-
-
-def check_row(path: Path, table: Table, row: Row, seen: set[str]) -> None:
-    """Raises UserError if a row is invalid.
-
-    Args:
-        seen: the names of the preceding rows.
-    """
-    if not re.fullmatch(r"[a-z0-9_.]*[a-z0-9_][a-z0-9_.]*", row.name) or row.name in seen:
-        raise UserError(f"{path}: row {row.name!r}: names are of a-z, 0-9, _ and ., each used once")
+def row_problems(row: Row) -> Iterator[str]:
+    """Yield what is invalid in a row by itself."""
     if row.name in FILES:
-        raise UserError(f"{path}: row {row.name}: the table itself writes a file of this name: give another name")
+        yield "the table itself writes a file of this name: give another name"
     if row.arch is not None and row.path is not None:
-        raise UserError(f"{path}: row {row.name}: give arch or path, not both")
+        yield "give arch or path, not both"
     if not row.runs and (row.train or row.generate or row.optimizer):
-        raise UserError(f"{path}: row {row.name}: it has flags, but no arch to train and no path to translate with")
+        yield "it has flags, but no arch to train and no path to translate with"
     if not row.runs and row.published is None:
-        raise UserError(f"{path}: row {row.name}: give arch or path or published")
-    for flags in (row.train, row.generate, row.optimizer or ""):
-        split(path, row.name, flags)
-    if row.path is not None and len(split(path, row.name, row.path)) != 1:
-        raise UserError(f"{path}: row {row.name}: path {row.path}: give one path, quoted if it has blanks")
+        yield "give arch or path or published"
     if row.arch is not None and row.arch not in ARCH_MODEL_REGISTRY:
-        raise UserError(f"{path}: row {row.name}: arch {row.arch}: no such preset (your own models need user_dir)")
-    for need in row.needs():
-        if need not in seen or not table.row(need).arch:
-            raise UserError(f"{path}: row {row.name}: {{{need}}}: no row of that name is trained before it")
+        yield f"arch {row.arch}: no such preset (your own models need user_dir)"
 
 
-def split(path: Path, where: str, flags: str) -> list[str]:
-    """Split flags into words.
-
-    Raises:
-        UserError: the flags do not have shell syntax.
-    """
-    try:
-        return shlex.split(flags)
-    except ValueError as error:
-        raise UserError(f"{path}: {where}: {flags}: {error}") from error
+def syntax_problems(where: str, *flags: str) -> Iterator[str]:
+    """Yield the flags that do not have the syntax of a shell."""
+    for words in flags:
+        try:
+            shlex.split(words)
+        except ValueError as error:
+            yield f"{where}: {words}: {error}"
 
 
-def keep_rows(path: Path, table: Table, names: list[str]) -> None:
-    """Remove the rows that are neither in `names` nor needed by a row in `names`.
-
-    Raises:
-        UserError: the table has no row with one of the names.
-    """
-    unknown = sorted(set(names) - {row.name for row in table.rows})
-    if unknown:
-        known = ", ".join(row.name for row in table.rows)
-        raise UserError(f"--rows {' '.join(unknown)}: {path} has no such row; it has {known}")
+def keep_rows(table: Table, names: list[str]) -> None:
+    """Remove the rows that are neither in `names` nor needed by a row in `names`, and hide those that are needed."""
     wanted = set(names)
     for row in reversed(table.rows):
         if row.name in wanted:

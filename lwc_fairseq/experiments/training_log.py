@@ -1,10 +1,17 @@
-"""Reading the log of fairseq-train."""
+"""The log of fairseq-train: the losses and sizes that it contains, and the plot `learning_curves.png` of losses."""
 
+import itertools
 import json
 import math
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ..analysis.fonts import fonts_for
 
 STATISTICS = re.compile(r"\| (train|valid) \| (\{[^{}]*\})")
 """Matches the line of `fairseq-train --log-format json` at the end of an epoch or of a validation."""
@@ -33,12 +40,32 @@ class Losses:
 def read_losses(log: Path) -> Losses:
     """Read the losses of a training. A resumed training may repeat an epoch; its last values count."""
     losses = Losses()
-    text = log.read_text(errors="replace") if log.exists() else ""
-    for name, line in STATISTICS.findall(text):
+    for name, line in STATISTICS.findall(text_of(log)):
         values = json.loads(line)
         if f"{name}_loss" in values:
             getattr(losses, name)[whole(values[f"{name}_num_updates"])] = float(values[f"{name}_loss"])
     return losses
+
+
+def read_sizes(log: Path) -> tuple[int | None, int | None]:
+    """Return the numbers of parameters and updates, if the log contains them."""
+    parameters = re.search(r"num\. shared model params: ([\d,]+)", text_of(log))
+    updates = re.findall(r'num_updates(?:": "|=| )(\d[\d.e+]*)', text_of(log))  # --log-format json, simple
+    return parameters and int(parameters[1].replace(",", "")), whole(updates[-1]) if updates else None
+
+
+def has_ended(log: Path) -> bool:
+    """Return whether the training has ended regularly. Resuming it would make one more update."""
+    return "done training in" in tail(log, lines=3)
+
+
+def tail(log: Path, lines: int = 15) -> str:
+    """Return the last lines of a log, indented and truncated."""
+    return "\n".join("    " + line[:300] for line in text_of(log).splitlines()[-lines:])
+
+
+def text_of(log: Path) -> str:
+    return log.read_text(errors="replace") if log.exists() else ""
 
 
 def whole(text: str) -> int:
@@ -46,19 +73,41 @@ def whole(text: str) -> int:
     return round(float(text))
 
 
-def tail(path: Path, lines: int = 15) -> str:
-    """Return the last lines of a log, indented and truncated."""
-    return "\n".join("    " + line[:300] for line in path.read_text(errors="replace").splitlines()[-lines:])
+def make_learning_curves(losses: dict[str, Losses]) -> Figure:
+    """Plot the losses of each row over the updates: solid on the validation set, dashed on the training set.
+
+    The scale leaves out the high losses of the first quarter of each training, and what is no number or infinite.
+
+    Args:
+        losses: the losses by the row's label. Each row has at least one validation loss.
+    """
+    with fonts_for("".join(losses)):
+        figure = Figure(figsize=(8, 4), layout="constrained")
+        plot_losses(figure.subplots(), losses)
+    return figure
 
 
-def has_ended(log: Path) -> bool:
-    """Return whether the training has ended regularly. Resuming it would make one more update."""
-    return log.exists() and "done training in" in tail(log, lines=3)
+def plot_losses(axes: Axes, losses: dict[str, Losses]) -> None:
+    """Draw the lines, labels and legend of `make_learning_curves`."""
+    colors = colormaps["tab10" if len(losses) <= 10 else "tab20"].colors
+    named = []  # matplotlib itself leaves out labels that begin with _
+    for color, (label, row) in zip(itertools.cycle(colors), losses.items(), strict=False):
+        marker = "." * (len(row.valid) == 1)
+        named += axes.plot(row.valid.keys(), row.valid.values(), color=color, label=label, marker=marker)
+        axes.plot(row.train.keys(), row.train.values(), "--", color=color, linewidth=0.8)
+    axes.set(xlabel="updates", ylabel="loss (validation; dashed: training)", ylim=limits(list(losses.values())))
+    axes.grid(alpha=0.3)
+    axes.legend(handles=named, fontsize=8)
 
 
-def read_sizes(log: Path) -> tuple[int | None, int | None]:
-    """Return the numbers of parameters and updates, if the log contains them."""
-    text = log.read_text(errors="replace") if log.exists() else ""
-    parameters = re.search(r"num\. shared model params: ([\d,]+)", text)
-    updates = re.findall(r'num_updates(?:": "|=| )(\d[\d.e+]*)', text)  # --log-format json, simple
-    return parameters and int(parameters[1].replace(",", "")), whole(updates[-1]) if updates else None
+def limits(losses: list[Losses]) -> tuple[float, float]:
+    """Return the range of the losses after the first quarter of each training, with a margin."""
+    late = [
+        loss
+        for row in losses
+        for values in (row.valid, row.train)
+        for updates, loss in values.items()
+        if updates >= max(row.valid) / 4 and math.isfinite(loss)
+    ] or [0.0]
+    margin = 0.05 * (max(late) - min(late)) or 0.1
+    return min(late) - margin, max(late) + margin

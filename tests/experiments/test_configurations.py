@@ -10,9 +10,8 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from omegaconf import OmegaConf
 
 from conftest import ROOT
-from lwc_fairseq.experiments.settings import Settings
-from lwc_fairseq.experiments.table import Profile
-from lwc_fairseq.experiments.table_file import load_table
+from lwc_fairseq.experiments.jobs import Settings
+from lwc_fairseq.experiments.table_file import Profile, load_table
 
 EXAMPLES = ROOT / "examples"
 TABLES = {

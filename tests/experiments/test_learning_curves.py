@@ -4,8 +4,7 @@ import math
 
 import pytest
 
-from lwc_fairseq.experiments.learning_curves import limits, make_learning_curves
-from lwc_fairseq.experiments.training_log import Losses, read_losses, read_sizes
+from lwc_fairseq.experiments.training_log import Losses, limits, make_learning_curves, read_losses, read_sizes
 
 
 def line(name: str, updates: int | str, loss: float | str) -> str:

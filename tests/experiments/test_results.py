@@ -8,13 +8,10 @@ import pytest
 
 from lwc_fairseq.analysis.score import Score, score
 from lwc_fairseq.analysis.translations import Translations
-from lwc_fairseq.experiments.curve import plot_curve
-from lwc_fairseq.experiments.output import write_table
-from lwc_fairseq.experiments.record import read_record
-from lwc_fairseq.experiments.results import Result, collect
-from lwc_fairseq.experiments.settings import Settings
-from lwc_fairseq.experiments.table import Profile, Row, Table
-from lwc_fairseq.experiments.table_page import table_page
+from lwc_fairseq.experiments.jobs import Settings
+from lwc_fairseq.experiments.page import plot_curve, table_page, write_table
+from lwc_fairseq.experiments.results import Result, collect, read_record
+from lwc_fairseq.experiments.table_file import Profile, Row, Table
 from sentences import REFERENCES, generated, worse
 
 

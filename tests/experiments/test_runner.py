@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from lwc_fairseq.experiments import runner
+from lwc_fairseq.experiments import schedule
 from lwc_fairseq.experiments.identity import difference
-from lwc_fairseq.experiments.job import Job
-from lwc_fairseq.experiments.layout import TableFolder
-from lwc_fairseq.experiments.runner import Runner
-from lwc_fairseq.experiments.table import Row
+from lwc_fairseq.experiments.jobs import Job
+from lwc_fairseq.experiments.layout import RunFolder
+from lwc_fairseq.experiments.schedule import Runner
+from lwc_fairseq.experiments.table_file import Row
 
 
 def bash(script: str, *words: object) -> list[str]:
@@ -25,11 +25,10 @@ def bash(script: str, *words: object) -> list[str]:
 
 def make_job(out: Path, name: str, train: str, generate: str = "echo translated", needs: tuple[str, ...] = ()) -> Job:
     """Scripts run in the job's folder; each leaves its name in the file `ran`."""
-    table = TableFolder(out)
-    folder = table.run(name, 1)
+    folder = RunFolder(out, name, 1)
     here = f"cd {shlex.quote(str(folder.path))} && echo {{}} >> ran && {{{{ {{}}; }}}}"
     commands = [bash(here.format(step, script)) for step, script in (("train", train), ("generate", generate))]
-    return Job(Row(name=name), folder, commands[0], None, commands[1], tuple(table.run(need, 1) for need in needs))
+    return Job(Row(name=name), folder, commands[0], None, commands[1], tuple(RunFolder(out, need, 1) for need in needs))
 
 
 def ran(job: Job) -> list[str]:
@@ -152,9 +151,9 @@ def test_a_row_whose_needs_were_trained_again_is_refused(tmp_path):
 def test_packages_may_be_moved_but_not_exchanged(user_dirs, same):
     command = ["fairseq-train", "data", "--user-dir", "/old/lwc_fairseq:/home/mine", "--lr", "1"]
     now = ["fairseq-train", "data", "--user-dir", user_dirs, "--lr", "1"]
-    folder = TableFolder(Path("out")).run("a", 1)
-    assert (difference(shlex.join(command), now, folder) is None) == same
-    assert difference(shlex.join(command), [*now[:-1], "2"], folder)
+    table = Path("out")
+    assert (difference(shlex.join(command), now, table) is None) == same
+    assert difference(shlex.join(command), [*now[:-1], "2"], table)
 
 
 def test_a_folder_that_another_process_works_in_is_left_alone(tmp_path):
@@ -169,16 +168,16 @@ def test_a_folder_that_another_process_works_in_is_left_alone(tmp_path):
 
 def test_what_another_table_did_before_the_lock_is_seen(tmp_path, monkeypatch):
     """Between its first look and the lock, another table trains in the folder, with other flags and with the same."""
-    lock = runner.locked
+    lock = schedule.locked
     for name, train, expected in (("a", "echo other", "has other flags than this command"), ("b", "true", None)):
         other, job = make_job(tmp_path, name, train), make_job(tmp_path, name, "true")
 
         def wait_for_the_other(folder, other=other):
-            monkeypatch.setattr(runner, "locked", lock)
+            monkeypatch.setattr(schedule, "locked", lock)
             assert Runner([None]).run([other]) == {}
             return lock(folder)
 
-        monkeypatch.setattr(runner, "locked", wait_for_the_other)
+        monkeypatch.setattr(schedule, "locked", wait_for_the_other)
         failures = Runner([None]).run([job])
         assert (expected in failures[job.folder]) if expected else (failures == {})
         assert ran(job) == ["train", "generate"]

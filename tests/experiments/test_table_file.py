@@ -9,9 +9,8 @@ from fairseq import options
 
 from conftest import ROOT
 from lwc_fairseq.cli import parser
-from lwc_fairseq.experiments.settings import Settings
-from lwc_fairseq.experiments.table import Profile
-from lwc_fairseq.experiments.table_file import load_profile, load_table
+from lwc_fairseq.experiments.jobs import Settings
+from lwc_fairseq.experiments.table_file import Profile, load_profile, load_table
 from lwc_fairseq.typed_yaml import read_yaml
 
 CONFIGS = sorted((ROOT / "examples" / "configs").glob("*.yaml"))

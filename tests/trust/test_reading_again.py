@@ -14,7 +14,7 @@ from fairseq.checkpoint_utils import load_checkpoint_to_cpu, torch_persistent_sa
 
 from conftest import FAMILIES, LONG, TASK, TINY_TRAINING, refused, run
 from lwc_fairseq import load
-from lwc_fairseq.experiments import average
+from lwc_fairseq.cli import average
 from lwc_fairseq_compat import UserError
 
 SMALL = ("--encoder-embed-dim", "8", "--decoder-embed-dim", "8")

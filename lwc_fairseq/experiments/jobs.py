@@ -1,0 +1,194 @@
+"""The jobs of a table: the commands for each row and seed, made of a table, a profile and the command line."""
+
+import os
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import lwc_fairseq
+from lwc_fairseq_compat import UserError
+
+from .identity import Command, comment, difference, last_value
+from .layout import RunFolder
+from .table_file import PLACEHOLDER, Profile, Row, Table
+
+
+class JobFailed(Exception):
+    """A job failed; the message says why."""
+
+
+class JobStopped(JobFailed):
+    """The table was stopped, and the job with it."""
+
+    def __init__(self):
+        super().__init__("stopped")
+
+
+@dataclass(frozen=True)
+class Job:
+    """The commands that run in one folder. Each finished step leaves a file, so that a later run skips the step."""
+
+    row: Row
+    folder: RunFolder
+    train: Command | None  # None if the row uses the models of other rows
+    average: Command | None
+    generate: Command | None  # None if only other rows use this one
+    needs: tuple[RunFolder, ...] = ()  # folders of the jobs whose checkpoints it uses
+
+    @property
+    def name(self) -> str:
+        return f"{self.row.name}, seed {self.folder.seed}"
+
+    def steps(self) -> dict[str, Command]:
+        """Return the commands by step, in the order in which they run."""
+        steps = {"train": self.train, "average": self.average, "generate": self.generate}
+        return {name: command for name, command in steps.items() if command}
+
+    @property
+    def done(self) -> bool:
+        """Whether the last step is done."""
+        return all(self.folder.result(step).exists() for step in list(self.steps())[-1:])
+
+    def refusal(self) -> str | None:
+        """Return the reason why the files in the folder cannot be used, or None.
+
+        A step that ran with other flags or other data is a reason if it is finished. Training is a reason as soon as it
+        has begun, because it would continue from its last checkpoint. Another reason is that a row whose model it uses
+        was trained again.
+        """
+        folder, steps = self.folder, list(self.steps())
+        for step, command in self.steps().items():
+            file = folder.command(step)
+            if not file.exists() or (step != "train" and not folder.result(step).exists()):
+                continue
+            if reason := difference(file.read_text(encoding="utf-8"), command, folder.table):
+                results = [folder.path] if step == "train" else map(folder.result, steps[steps.index(step) :])
+                return f"{file} {reason}: remove {' and '.join(map(str, results))}, or give another --out"
+            if folder.needs.exists() and folder.needs.read_text() != self.needed_models():
+                rows = ", ".join(need.row for need in self.needs)
+                return (
+                    f"{folder.path} was made with earlier models of the rows that it uses ({rows}): remove "
+                    f"{folder.path}, or give another --out"
+                )
+        return None
+
+    def needed_models(self) -> str:
+        """Return what identifies the trained models that it uses: the times at which their trainings ended."""
+        files = [need.result("train") for need in self.needs]
+        return "".join(file.read_text() for file in files if file.exists())
+
+    def shell_lines(self) -> Iterator[str]:
+        """Yield the steps as shell commands, one per line, which leave the same files as the scheduler."""
+
+        def quote(*values: object) -> str:
+            return shlex.join(map(str, values))
+
+        folder, generated = self.folder, quote(self.folder.generated)
+        making = f"{generated}.$$.making"  # the number of the shell
+        ends = {
+            "train": f" >> {quote(folder.log('train'))} 2>&1 && date +%s.%N > {quote(folder.result('train'))}",
+            "average": "",
+            "generate": f" > {making} 2> {quote(folder.log('generate'))}"
+            f" && mv {making} {generated} || {{ rm -f {making}; false; }}",
+        }
+        trained = quote(*(need.result("train") for need in self.needs))
+        needs = f"cat {trained} > {quote(folder.needs)} && " if trained else ""
+        for step, command in self.steps().items():
+            line = shlex.join(command)
+            record = f"printf '%s\\n' {quote(line, comment(command, folder.table))} > {quote(folder.command(step))}"
+            yield f"mkdir -p {quote(folder.path)} && {needs}{record} && {line}{ends[step]}"
+
+
+@dataclass
+class Settings:
+    """A table with the settings of a profile, and the arguments of the command."""
+
+    table: Table
+    profile: Profile
+    data: str
+    out: Path
+    train: tuple[str, ...] = ()  # extra training flags, which come last
+    generate: tuple[str, ...] = ()  # extra generation flags, which come last
+    plugins: tuple[str, ...] = ()  # the arguments of --user-dir
+
+    def __post_init__(self):
+        self.table = self.table.with_profile(self.profile)
+
+    @property
+    def user_dirs(self) -> list[str]:
+        """The packages with the user's own models."""
+        return [*self.plugins, *([self.table.user_dir] if self.table.user_dir else [])]
+
+    @property
+    def subset(self) -> str:
+        """The set of the data that is translated, or aligned."""
+        option = "--subset" if self.table.metric == "aer" else "--gen-subset"
+        return last_value([*shlex.split(self.table.generate), *self.generate], option) or "test"
+
+    def jobs(self, seeds: int) -> list[Job]:
+        """Return the jobs of all rows with the first seed, then with the second seed, and so on.
+
+        A row follows the rows that it needs.
+
+        Raises:
+            UserError: flags set the seed, but several seeds are requested.
+        """
+        jobs = [self.job(row, seed) for seed in range(1, seeds + 1) for row in self.table.rows if row.runs]
+        fixed = [job.row.name for job in jobs if job.train and sum(w.startswith("--seed") for w in job.train) > 1]
+        if fixed and seeds > 1:
+            raise UserError(
+                f"--seeds {seeds}: the flags of {fixed[0]} fix a --seed, so its runs would be equal: leave one of the "
+                "two out (a row's member: 1, 2, ... makes models of the same flags differ)"
+            )
+        return jobs
+
+    def job(self, row: Row, seed: int) -> Job:
+        folder, average = RunFolder(self.out, row.name, seed), None
+        if row.arch and self.table.average:
+            last = ["--last", str(self.table.average), "--out", self.checkpoint(row.name, seed)]
+            average = ["lwc-fairseq", "average", str(folder.path), *last]
+        return Job(
+            row=row,
+            folder=folder,
+            train=self.train_command(row, folder) if row.arch else None,
+            average=average,
+            generate=self.generate_command(row, seed) if self.is_scored(row) else None,
+            needs=tuple(RunFolder(self.out, need, seed) for need in row.needs()),
+        )
+
+    def is_scored(self, row: Row) -> bool:
+        return row.runs and (not row.hidden or row.name in map(self.table.baseline_of, self.table.rows))
+
+    def train_command(self, row: Row, folder: RunFolder) -> Command:
+        average = self.table.average
+        return [
+            *("fairseq-train", self.data, *self.common_flags(), "--arch", row.arch, "--save-dir", str(folder.path)),
+            *(["--keep-last-epochs", str(average)] if average else ["--no-epoch-checkpoints"]),
+            *("--seed", str(folder.seed + 100 * row.member), "--log-format", "json", "--log-interval", "20"),
+            *shlex.split(self.table.optimizer if row.optimizer is None else row.optimizer),
+            *shlex.split(self.table.train),
+            *self.fill(row.train, folder.seed),
+            *self.profile.flags_of(row.arch),
+            *self.train,
+        ]
+
+    def generate_command(self, row: Row, seed: int) -> Command:
+        (path,) = self.fill(row.path, seed) if row.path else [self.checkpoint(row.name, seed)]
+        flags = [*shlex.split(self.table.generate), *self.fill(row.generate, seed), *self.generate]
+        if self.table.metric == "aer":
+            plugins = [word for user_dir in self.user_dirs for word in ("--user-dir", user_dir)]
+            return ["lwc-fairseq", "align", path, "--data", self.data, *plugins, *flags]
+        return ["fairseq-generate", self.data, *self.common_flags(), "--path", path, *flags]
+
+    def common_flags(self) -> Command:
+        """Return the flags of every fairseq command."""
+        packages = os.pathsep.join([str(Path(lwc_fairseq.__file__).parent), *self.user_dirs])
+        return ["--user-dir", packages, "--task", "concat_translation"]
+
+    def checkpoint(self, row: str, seed: int) -> str:
+        return str(RunFolder(self.out, row, seed).checkpoint(averaged=self.table.average > 0))
+
+    def fill(self, flags: str, seed: int) -> list[str]:
+        """Split a row's flags into words, and replace the names of rows by their checkpoints."""
+        return [PLACEHOLDER.sub(lambda name: self.checkpoint(name[1], seed), word) for word in shlex.split(flags)]

@@ -1,0 +1,174 @@
+"""The page of a table, `table.md`, and the files beside it: table.json and pictures."""
+
+import textwrap
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import mean
+
+from matplotlib.figure import Figure
+
+from ..analysis.fonts import fonts_for
+from ..analysis.page import as_png
+from ..files import write_whole
+from ..markdown import table as markdown_table
+from .jobs import Settings
+from .layout import CURVE, LEARNING_CURVES, PAGE, RECORD, RunFolder
+from .results import Record, Result, as_json, make_record
+from .table_file import Table
+from .training_log import make_learning_curves, read_losses
+
+FLAGS_IN_ORDER = (
+    "A row's flags follow those of all rows, but its own optimizer replaces theirs. Flags from the command line, `more "
+    "of train` and `more of generate`, come last. Of two equal flags, the last one counts."
+)
+
+
+def write_table(
+    settings: Settings,
+    results: list[Result],
+    seeds: int,
+    references: Sequence[Path] = (),
+    gold: Path | None = None,
+    ran: bool = True,
+) -> list[Path]:
+    """Write the files, and return their paths, table.md first. The arguments are those of `make_record`."""
+    out, table = settings.out, settings.table
+    record = make_record(settings, results, seeds, references, gold, ran)
+    write_whole(out / RECORD, as_json(record))
+    write_whole(out / PAGE, table_page(record))
+    pictures = {}
+    if table.curve and any(result.x is not None for result in results):
+        pictures[CURVE] = plot_curve(table, results)
+    losses = {result.label: read_losses(RunFolder(out, result.name, 1).log("train")) for result in results}
+    losses = {label: of_row for label, of_row in losses.items() if of_row.valid}
+    if losses:
+        pictures[LEARNING_CURVES] = make_learning_curves(losses)
+    for name in (CURVE, LEARNING_CURVES):
+        (out / name).unlink(missing_ok=True)  # it may be of another table
+        if name in pictures:
+            write_whole(out / name, as_png(pictures[name], dpi=150))
+    return [out / name for name in (PAGE, RECORD, *pictures)]
+
+
+def table_page(record: Record) -> str:
+    """Return a table as Markdown."""
+    header, *rows = cells(record)
+    lines = [f"# {record.title}", ""]
+    for line in (*origin(record), f"Measured on: `{record.measured_on}`."):
+        lines += [line, ""]
+    lines += [*markdown_table(header, rows), "", *notes(record)]
+    lines += ["", f"{record.date}, {record.hardware}, {record.versions}.", "", "```", record.command, "```"]
+    lines += ["", "Flags of all rows:", "", "```", *flag_lines(record.flags), "```"]
+    if record.row_flags:
+        lines += ["", f"Flags of each row. {FLAGS_IN_ORDER}", "", "```"]
+        for name, flags in record.row_flags.items():
+            lines += [name, *(f"  {line}" for line in flag_lines(flags))]
+        lines.append("```")
+    return "\n".join([*lines, ""])
+
+
+def flag_lines(flags: dict[str, str]) -> list[str]:
+    return [f"{name}: {value}" for name, value in flags.items() if value]
+
+
+def origin(record: Record) -> list[str]:
+    """Return the paper of a table and the data of its published values, as sentences."""
+    if record.paper:
+        return [f"{record.paper}.", f"Published on: {record.published_on or 'see the paper'}."]
+    return [f"Data: {record.published_on}."] if record.published_on else []
+
+
+def cells(record: Record) -> list[list[str]]:
+    """Return the table as texts: its header, and its rows, which begin with their labels."""
+    against = "p" if has_several_baselines(record) else f"p, against {record.baseline or 'the baseline'}"
+    columns: dict[str, Callable[[Result], str]] = {
+        record.metric: value_cell,
+        against: p_cell,
+        "chrF2": lambda result: mean_cell(result, "chrf"),
+        "parameters": lambda result: f"{result.parameters / 1e6:.2f}M" if result.parameters else "",
+        "updates": lambda result: f"{result.updates:,}" if result.updates else "",
+        "validation loss": lambda result: mean_cell(result, "valid_loss"),
+        "training loss": lambda result: mean_cell(result, "train_loss"),
+        f"published {record.metric}": lambda result: "" if result.published is None else f"{result.published:.2f}",
+        "published parameters": lambda result: f"{result.published_parameters}M" if result.published_parameters else "",
+    }
+    always = {record.metric, "parameters", "updates", *(["chrF2"] if record.metric == "BLEU" else [])}
+    texts = {name: [cell(result) for result in record.rows] for name, cell in columns.items()}
+    texts = {name: column for name, column in texts.items() if name in always or any(column)}
+    labels = [result.label for result in record.rows]
+    return [["", *texts], *map(list, zip(labels, *texts.values(), strict=True))]
+
+
+def value_cell(result: Result) -> str:
+    """Return the mean of the runs, and whether other runs are missing or failed."""
+    if result.value is None:
+        return "failed" if result.failed else "not finished" if result.planned else "–"
+    spread = f" ± {result.deviation:.2f}" if result.deviation is not None else ""
+    failed = ", failed" if result.failed else ""
+    missing = f" ({len(result.runs)} of {result.planned} runs{failed})" if len(result.runs) < result.planned else ""
+    return f"{result.value:.2f}{spread}{missing}"
+
+
+def p_cell(result: Result) -> str:
+    against = f" (against {result.baseline})" if result.baseline else ""
+    return "" if result.p is None else f"{result.p:.3f}{against}"
+
+
+def mean_cell(result: Result, key: str) -> str:
+    """Return a mean over runs with two digits after the point, or as 1.20e-05 if these would say nothing."""
+    values = [float(run[key]) for run in result.runs if key in run]  # the text "nan" is read, too
+    if not values:
+        return ""
+    value = mean(values)
+    return f"{value:.2f}" if value == 0 or 0.005 <= abs(value) < 1e6 else f"{value:.2e}"
+
+
+def has_several_baselines(record: Record) -> bool:
+    return any(result.baseline for result in record.rows)
+
+
+def notes(record: Record) -> list[str]:
+    """Return in Markdown how the values were measured, with sacrebleu's signatures, which all runs share."""
+    runs = [run for result in record.rows for run in result.runs]
+    bleu, chrf = (next((run[key] for run in runs if key in run), None) for key in ("signature", "chrf_signature"))
+    several = record.seeds > 1
+    seeds = f"mean ± standard deviation of {record.seeds} seeds" if several else "one seed"
+    mean_of_seeds = "; mean over seeds." if several else "."
+    measured = f"sacrebleu, `{bleu}`" if bleu else "sacrebleu"
+    measured = "in per cent, lower is better" if record.metric == "AER" else measured
+    lines = [f"{record.metric}: {measured}; {seeds}."]
+    if chrf:
+        lines.append(f"chrF2: sacrebleu, `{chrf}`{mean_of_seeds}")
+    if any("valid_loss" in run for run in runs):
+        lines.append(f"Losses: of each row's criterion, at the lowest validation loss{mean_of_seeds}")
+    if any(result.p is not None for result in record.rows):
+        against = record.baseline or "the baseline"
+        against += ", unless a row names another" if has_several_baselines(record) else ""
+        over_seeds = "; over all seeds together." if several else "."
+        lines.append(f"p: sacrebleu's approximate randomization of BLEU, 10,000 trials, against {against}{over_seeds}")
+    return lines
+
+
+def plot_curve(table: Table, results: list[Result]) -> Figure:
+    """Plot measured and published values over x, with one line for each series."""
+    points = sorted((result for result in results if result.x is not None), key=lambda result: result.x)
+    series = list(dict.fromkeys(result.series for result in points))
+    with fonts_for(table.title + table.curve + "".join(name or "" for name in series)):
+        figure = Figure(figsize=(6, 4), layout="constrained")
+        axes = figure.subplots()
+        named = []  # matplotlib itself leaves out labels that begin with _
+        for number, name in enumerate(series):
+            line = [result for result in points if result.series == name]
+            color, label = f"C{number}", f"{name}, " if name else ""
+            if measured := [result for result in line if result.value is not None]:
+                x, y = [result.x for result in measured], [result.value for result in measured]
+                spread = [result.deviation or 0 for result in measured] if measured[0].deviation is not None else None
+                named.append(axes.errorbar(x, y, spread, fmt="-o", color=color, label=label + "measured", capsize=3))
+            if published := [result for result in line if result.published is not None]:
+                x, y = [result.x for result in published], [result.published for result in published]
+                named += axes.plot(x, y, "--s", color=color, label=label + "published", markerfacecolor="none")
+        axes.set(xlabel=table.curve, ylabel=table.metric.upper(), title=textwrap.fill(table.title, 60))
+        axes.set_xticks(list(dict.fromkeys(result.x for result in points)))
+        axes.grid(alpha=0.3)
+        axes.legend(handles=named)
+    return figure

@@ -1,0 +1,221 @@
+"""The schedule of a table's jobs, in parallel on several GPUs. It can be stopped and restarted at any time."""
+
+import contextlib
+import fcntl
+import os
+import queue
+import shlex
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import partial
+from pathlib import Path
+from typing import TextIO
+
+import torch
+from tqdm import tqdm
+
+from lwc_fairseq_compat.files import whole_file
+
+from ..files import write_whole
+from .identity import Command, comment, difference
+from .jobs import Job, JobFailed, JobStopped
+from .layout import RunFolder
+from .progress import TRAINING_SHARE, Bars, JobBar, Progress
+from .training_log import has_ended, tail
+
+
+def devices(parallel: int | None) -> list[str | None]:
+    """Return one value of CUDA_VISIBLE_DEVICES for each job that may run at the same time; None without GPUs.
+
+    Args:
+        parallel: the number of jobs, which share the GPUs; by default one job per GPU, or one job without GPUs.
+    """
+    gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if torch.cuda.is_available() else []
+    if gpus == [""]:
+        gpus = [str(i) for i in range(torch.cuda.device_count())]
+    count = parallel or max(1, len(gpus))
+    return [gpus[i % len(gpus)] if gpus else None for i in range(count)]
+
+
+def environment(device: str | None) -> dict[str, str]:
+    """Return the environment of a command on a device. Its PATH starts with the folder of this Python."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    chosen = {} if device is None else {"CUDA_VISIBLE_DEVICES": device}
+    return {**os.environ, "PATH": path, **chosen}
+
+
+@contextlib.contextmanager
+def locked(folder: RunFolder) -> Iterator[TextIO]:
+    """Lock a folder as long as any process has the yielded file open.
+
+    Raises:
+        JobFailed: another process holds the lock.
+    """
+    folder.path.mkdir(parents=True, exist_ok=True)
+    with folder.lock.open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            who = (lock.read().splitlines() or ["another process"])[-1]
+            raise JobFailed(f"{who} is at work in {folder.path}: wait for it, or stop it") from None
+        lock.truncate(0)
+        yield lock
+
+
+class Runner:
+    """Runs jobs in parallel, one for each device.
+
+    Args:
+        devices: values of CUDA_VISIBLE_DEVICES, one for each parallel job; None leaves the variable unchanged.
+    """
+
+    def __init__(self, devices: list[str | None]):
+        self.devices = devices
+        self.free: queue.Queue[int] = queue.Queue()  # the numbers of free devices
+        for slot in range(len(devices)):
+            self.free.put(slot)
+        self.futures: dict[RunFolder, Future] = {}
+        self.mutex = threading.Lock()  # guards the next two attributes
+        self.running: dict[subprocess.Popen, str] = {}  # the job and the step of each running command
+        self.stopping = False
+
+    def run(self, jobs: list[Job]) -> dict[RunFolder, str]:
+        """Run the unfinished jobs. Returns the reason of each failed job, by its folder; all other jobs are finished.
+
+        Jobs start in their order, one for each free device. A job waits until the jobs that it needs have ended. An
+        interruption terminates the running commands, prints which ones, and is raised again.
+        """
+        kept = sum(job.done for job in jobs)
+        with Bars(len(jobs), kept) as bars, ThreadPoolExecutor(len(self.devices)) as pool:
+            try:
+                waiting, running = list(jobs), set()
+                while waiting:
+                    for job in list(waiting):
+                        needs_ended = all(need in self.futures and self.futures[need].done() for need in job.needs)
+                        if len(running) < len(self.devices) and needs_ended:
+                            waiting.remove(job)
+                            self.futures[job.folder] = pool.submit(self._run_job, job, bars)
+                            running.add(self.futures[job.folder])
+                    _, running = wait(running, return_when=FIRST_COMPLETED)
+                return {folder: str(error) for folder, future in self.futures.items() if (error := future.exception())}
+            except BaseException:
+                self._stop(jobs)
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def _stop(self, jobs: list[Job]) -> None:
+        """Terminate the running commands, and prevent new ones from starting."""
+        done = sum(job.done for job in jobs)
+        with self.mutex:
+            self.stopping = True
+            what = ", ".join(self.running.values()) or "the table"
+            tqdm.write(f"stopping {what}; {done} of {len(jobs)} runs are finished", file=sys.stderr)
+            for process in self.running:
+                process.terminate()
+
+    def _run_job(self, job: Job, bars: Bars) -> None:
+        for need in job.needs:
+            if self.futures[need].exception():
+                raise JobFailed(f"it needs {need.row}, which failed")
+        if is_done(job):
+            return
+        slot = self.free.get()
+        try:
+            with bars.job(slot, job) as bar, locked(job.folder) as lock:
+                if is_done(job):  # by another table, since the first look
+                    return
+                if job.needs:
+                    write_whole(job.folder.needs, job.needed_models())
+                for step, command in job.steps().items():
+                    if not job.folder.result(step).exists():
+                        execute = partial(self._execute, job, step, command, self.devices[slot], lock)
+                        run_step(job.folder, step, command, bar, execute)
+        finally:
+            self.free.put(slot)
+
+    def _execute(
+        self,
+        job: Job,
+        step: str,
+        command: Command,
+        device: str | None,
+        lock: TextIO,
+        output: TextIO | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """Run the command of a step until it ends.
+
+        Args:
+            lock: an open file that holds the lock of the folder.
+            output: a file that receives the standard output instead of the log.
+            progress: reads the log while the command runs.
+
+        Raises:
+            JobFailed: the command failed or was stopped (JobStopped); the message contains the end of the log.
+        """
+        file, log = job.folder.command(step), job.folder.log(step)
+        if not file.exists() or difference(file.read_text(encoding="utf-8"), command, job.folder.table):
+            write_whole(file, f"{shlex.join(command)}\n{comment(command, job.folder.table)}\n")
+        with log.open("a", encoding="utf-8") as writer, log.open(encoding="utf-8", errors="replace") as reader:
+            reader.seek(0, os.SEEK_END)
+            with self.mutex:
+                if self.stopping:
+                    raise JobStopped
+                process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output or writer,
+                    stderr=writer,
+                    env=environment(device),
+                    pass_fds=[lock.fileno()],  # keeps the lock if the command outlives this process
+                )
+                self.running[process] = f"{job.name} ({step})"
+            try:
+                print(f"process {process.pid}", file=lock, flush=True)
+                status = None
+                while status is None:
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        status = process.wait(timeout=0.5)
+                    for line in reader if progress else ():
+                        progress.see(line)
+            except BaseException:
+                process.kill()
+                process.wait()
+                raise
+            finally:
+                with self.mutex:
+                    del self.running[process]
+        if self.stopping:
+            raise JobStopped
+        if status:
+            raise JobFailed(f"{command[0]} ended with status {status}; the end of {log}:\n{tail(log)}")
+
+
+def is_done(job: Job) -> bool:
+    """Return whether a job is finished.
+
+    Raises:
+        JobFailed: the files in its folder cannot be used.
+    """
+    if refusal := job.refusal():
+        raise JobFailed(refusal)
+    return job.done
+
+
+def run_step(folder: RunFolder, step: str, command: Command, bar: JobBar, execute: Callable[..., None]) -> None:
+    """Run a step with `execute`, and leave the file that marks it as finished. (`average` itself leaves its file.)"""
+    if step == "train":
+        if not has_ended(folder.log(step)):
+            execute(progress=Progress(command, bar))
+        write_whole(folder.result(step), f"{time.time()}\n")
+    elif step == "generate":
+        bar.advance_to(TRAINING_SHARE)
+        with whole_file(folder.generated) as making, open(making, "w") as output:
+            execute(output=output)
+    else:
+        execute()
