@@ -20,10 +20,10 @@ class Budget:
 
 
 UPDATES = {
-    "lwc": Budget(kernels=940, waits=0),
+    "lwc": Budget(kernels=943, waits=0),
     "deepatt": Budget(kernels=10164, waits=0),
     "rnnsearch": Budget(kernels=2018, waits=0),
-    "abd": Budget(kernels=5636, waits=6),
+    "abd": Budget(kernels=5637, waits=6),
 }
 """Of one update of the sizes in `large_rows.py`, in fp16.
 
