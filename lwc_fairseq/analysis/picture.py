@@ -1,7 +1,7 @@
 """Pictures of attention: a heat map for each layer, with tokens on both axes.
 
 The color scale runs from white to dark blue, so the pictures are also readable in grayscale. The columns of a language
-that is written from right to left run from right to left.
+that is written from right to left, as Arabic and Hebrew are, run from right to left.
 """
 
 import html
@@ -19,9 +19,8 @@ from matplotlib.image import AxesImage
 from lwc_fairseq_compat import UserError
 
 from ..files import write_whole
-from .direction import embedded, is_right_to_left
+from .attention import Panel
 from .fonts import fonts_for
-from .panels import Panel
 
 CELL = 0.17
 """Width of a token in inches, enough for a label of 7 points."""
@@ -59,10 +58,14 @@ def draw(made: list[Panel], path: Path, sentences: list[str]) -> None:
     data = io.BytesIO()
     with rc_context(TEXT_AS_TEXT):
         figure.savefig(data, format=path.suffix[1:].replace("html", "svg"), dpi=DPI)
-    if path.suffix == ".html":
-        write_whole(path, page("  →  ".join(sentences), data.getvalue().decode("utf-8")))
-    else:
-        write_whole(path, data.getvalue())
+    content = data.getvalue()
+    write_whole(path, page("  →  ".join(sentences), content.decode("utf-8")) if path.suffix == ".html" else content)
+
+
+def check_format(path: Path) -> None:
+    """Raises UserError if the path has another suffix than those of FORMATS."""
+    if path.suffix not in FORMATS:
+        raise UserError(f"--out {path}: give a name that ends in {', '.join(FORMATS)}")
 
 
 class Grid:
@@ -74,16 +77,9 @@ class Grid:
         self.down = -(-len(made) // self.across)
         sides = 2 if is_long(made[0]) else 1
         width = CELL * len(columns) + sides * CHARACTER * max(map(cells, rows)) + 0.4
-        height = CELL * len(rows) + sides * CHARACTER * max(map(cells, columns)) + 0.5
-        self.panel_height = height
-        self.size = max(4.0, self.across * width + 0.6), self.down * height
+        self.panel_height = CELL * len(rows) + sides * CHARACTER * max(map(cells, columns)) + 0.5
+        self.size = max(4.0, self.across * width + 0.6), self.down * self.panel_height
         """Width, with the color scale, and height, in inches."""
-
-
-def check_format(path: Path) -> None:
-    """Raises UserError if the path has another suffix than those of FORMATS."""
-    if path.suffix not in FORMATS:
-        raise UserError(f"--out {path}: give a name that ends in {', '.join(FORMATS)}")
 
 
 def make_figure(made: list[Panel], sentences: list[str], tokens_across: int = 100) -> Figure:
@@ -104,23 +100,6 @@ def make_figure(made: list[Panel], sentences: list[str], tokens_across: int = 10
     return figure
 
 
-def is_long(panel: Panel) -> bool:
-    return max(len(panel.rows), panel.split) > LONG
-
-
-def cells(text: str) -> int:
-    """Return how wide a text is, in characters; those of Chinese, Japanese and Korean are twice as wide as others."""
-    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
-
-
-def title(sentences: list[str], width: float) -> str:
-    """Return the sentences, each on lines of its own, at most `width` inches wide."""
-    most = width / (CHARACTER * 4 / 3)
-    parts = [textwrap.wrap(text, max(10, int(most * len(text) / max(1, cells(text))))) for text in sentences]
-    gap = "\n\n" if any(len(lines) > 1 for lines in parts) else "\n"
-    return gap.join("\n".join(map(embedded, lines)) for lines in parts)
-
-
 def draw_panel(panel: Panel, axes: Axes, source_reversed: bool, target_reversed: bool) -> AxesImage:
     """Draw the weights of a layer; the columns of a reversed side run from right to left."""
     source, target = list(range(panel.split)), list(range(panel.split, len(panel.columns)))
@@ -133,31 +112,54 @@ def draw_panel(panel: Panel, axes: Axes, source_reversed: bool, target_reversed:
     axes.set_yticks(range(len(panel.rows)), map(embedded, panel.rows), **labels)
     axes.tick_params(length=0)
     if is_long(panel):
-        help_the_eye(panel, axes)
+        axes.tick_params(labeltop=True, labelright=True)
+        for tick in [*axes.xaxis.get_major_ticks(), *axes.yaxis.get_major_ticks()]:
+            tick.label2.set_horizontalalignment("left")
+        for tokens, draw_line in ((panel.rows, axes.axhline), (panel.columns, axes.axvline)):
+            for number in range(5, len(tokens), 5):
+                draw_line(number - 0.5, color="0.85", linewidth=0.5)
     if panel.split < len(panel.columns):
         axes.axvline(panel.split - 0.5, color="black", linewidth=1)
     return image
 
 
-def help_the_eye(panel: Panel, axes: Axes) -> None:
-    """Repeat the labels on the opposite sides, and draw a thin line after every fifth token."""
-    axes.tick_params(labeltop=True, labelright=True)
-    for tick in axes.xaxis.get_major_ticks():
-        tick.label2.set_horizontalalignment("left")
-    for tick in axes.yaxis.get_major_ticks():
-        tick.label2.set_horizontalalignment("left")
-    for number in range(5, len(panel.rows), 5):
-        axes.axhline(number - 0.5, color="0.85", linewidth=0.5)
-    for number in range(5, len(panel.columns), 5):
-        axes.axvline(number - 0.5, color="0.85", linewidth=0.5)
+def is_long(panel: Panel) -> bool:
+    return max(len(panel.rows), panel.split) > LONG
+
+
+def title(sentences: list[str], width: float) -> str:
+    """Return the sentences, each on lines of its own, at most `width` inches wide."""
+    most = width / (CHARACTER * 4 / 3)
+    parts = [textwrap.wrap(text, max(10, int(most * len(text) / max(1, cells(text))))) for text in sentences]
+    gap = "\n\n" if any(len(lines) > 1 for lines in parts) else "\n"
+    return gap.join("\n".join(map(embedded, lines)) for lines in parts)
+
+
+def cells(text: str) -> int:
+    """Return how wide a text is, in characters; those of Chinese, Japanese and Korean are twice as wide as others."""
+    return len(text) + sum(unicodedata.east_asian_width(character) in "WF" for character in text)
+
+
+def is_right_to_left(text: str) -> bool:
+    """Return whether most letters of a text are written from right to left."""
+    kinds = [unicodedata.bidirectional(character) for character in text]
+    return kinds.count("R") + kinds.count("AL") > kinds.count("L")
+
+
+def embedded(text: str) -> str:
+    """Mark a text from right to left as such, also for programs that take a line to be from left to right.
+
+    The marks are invisible characters around the text, Unicode's RLE and PDF.
+    """
+    return f"\u202b{text}\u202c" if is_right_to_left(text) else text
 
 
 def page(title: str, svg: str) -> str:
     """Return an HTML page with one picture, which keeps its size: a large one scrolls."""
-    body = svg[svg.index("<svg") :]
     name = html.escape(title)
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{name}</title>'
     style = "body{font-family:sans-serif;margin:1em}"
+    body = svg[svg.index("<svg") :]
     return f'<!DOCTYPE html>\n<html lang="en"><head>{head}<style>{style}</style></head><body>{body}</body></html>\n'
 
 

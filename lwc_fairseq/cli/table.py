@@ -80,8 +80,8 @@ def add_scoring(table) -> None:
 
 def make_table(args: argparse.Namespace) -> int:
     """Run a table. Returns the exit status, which is 1 if a row failed."""
-    from ..analysis.gold import read_alignments
-    from ..analysis.score import bleu
+    from ..analysis.alignment import read_alignments
+    from ..analysis.translations import bleu
     from ..experiments.devices import devices
     from ..experiments.output import write_table
     from ..experiments.published import find_profile, find_table

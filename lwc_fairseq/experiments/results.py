@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from statistics import mean, stdev
 
-from ..analysis.gold import Gold
+from ..analysis.alignment import Gold
 from .job import Job
 from .layout import RunFolder
 from .scores import Scores

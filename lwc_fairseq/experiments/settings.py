@@ -9,7 +9,7 @@ from pathlib import Path
 import lwc_fairseq
 from lwc_fairseq_compat import UserError
 
-from ..analysis.score import Score
+from ..analysis.translations import Score
 from .identity import Command, last_value
 from .job import Job
 from .layout import TableFolder

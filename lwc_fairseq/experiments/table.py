@@ -5,7 +5,7 @@ import shlex
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 
-from ..analysis.score import Score
+from ..analysis.translations import Score
 
 PLACEHOLDER = re.compile(r"\{([^{}\"': ]+)\}")
 """Matches {name} in flags and paths, which stands for the checkpoint of an earlier row of this name."""

@@ -8,7 +8,7 @@ from fairseq.models import ARCH_MODEL_REGISTRY
 
 from lwc_fairseq_compat import UserError
 
-from ..analysis.compare import check_name
+from ..analysis.comparison import check_name
 from ..environment import import_plugins
 from ..typed_yaml import as_settings, read_yaml
 from .layout import FILES

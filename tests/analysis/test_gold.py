@@ -2,8 +2,8 @@
 
 import pytest
 
+from lwc_fairseq.analysis.alignment import Gold, check_inside, parse_line, read_alignments, read_links
 from lwc_fairseq.analysis.attention import Forced
-from lwc_fairseq.analysis.gold import Gold, check_inside, parse_line, read_alignments, read_links
 
 
 def test_gold_formats():

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lwc_fairseq.analysis.score import Score, score
-from lwc_fairseq.analysis.translations import Translations
+from lwc_fairseq.analysis.translations import Score, Translations, score
 from lwc_fairseq.experiments.curve import plot_curve
 from lwc_fairseq.experiments.output import write_table
 from lwc_fairseq.experiments.record import read_record
