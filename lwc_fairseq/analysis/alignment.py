@@ -23,10 +23,8 @@ Link = tuple[int, int]
 
 
 def by_words(weights: Tensor, source: list[str], target: list[str]) -> Tensor:
-    """Convert attention between subwords (m, n) to attention between words (M, N).
-
-    The weight of a source word is the sum over its subwords; a target word takes the mean over its subwords.
-    """
+    """Convert attention between subwords (m, n) to attention between words (M, N): the sum over the subwords of a
+    source word, and the mean over those of a target word."""
     rows, columns = (torch.tensor(word_numbers(tokens)) for tokens in (target, source))
     words = weights.new_zeros(int(rows.max()) + 1, weights.size(1)).index_add(0, rows, weights)
     words = words / rows.bincount()[:, None]
@@ -56,47 +54,29 @@ class Gold:
     possible: set[Link]
 
 
-def parse_line(line: str, first: int) -> Gold:
-    """Parse gold links, with words counted from `first`.
-
-    Raises:
-        ValueError: a link has another format, or a word number less than `first`.
-    """
-    sure, possible = set(), set()
-    for word in line.split():
-        match = re.fullmatch(r"(\d+)([-p?])(\d+)", word)
-        if match is None:
-            raise ValueError(f"{word}: not a link such as 0-1, 0p1 or 0?1")
-        link = int(match[1]) - first, int(match[3]) - first
-        if min(link) < 0:
-            raise ValueError(f"{word}: words are counted from {first}")
-        possible.add(link)
-        if match[2] == "-":
-            sure.add(link)
-    return Gold(sure, possible)
-
-
 def read_alignments(path: Path, first: int = 0) -> list[Gold]:
-    """Read a file of gold alignments, one sentence per line, whose first word has the number `first`, 0 or 1.
-
-    Raises:
-        UserError: the file cannot be read, or a line is invalid.
-    """
+    """Read a file of gold alignments, one sentence per line, whose first word has the number `first`, 0 or 1. Raises
+    UserError if the file cannot be read, or a line is invalid."""
     alignments = []
     for number, line in enumerate(read_lines(path), 1):
-        try:
-            alignments.append(parse_line(line, first))
-        except ValueError as error:
-            raise UserError(f"{path}, line {number}: {error}") from error
+        gold = Gold(set(), set())
+        for word in line.split():
+            match = re.fullmatch(r"(\d+)([-p?])(\d+)", word)
+            if match is None:
+                raise UserError(f"{path}, line {number}: {word}: not a link such as 0-1, 0p1 or 0?1")
+            link = int(match[1]) - first, int(match[3]) - first
+            if min(link) < 0:
+                raise UserError(f"{path}, line {number}: {word}: words are counted from {first}")
+            gold.possible.add(link)
+            if match[2] == "-":
+                gold.sure.add(link)
+        alignments.append(gold)
     return alignments
 
 
 def read_links(path: Path) -> list[set[Link]]:
-    """Read a file of a system's links, with words counted from 0.
-
-    Raises:
-        UserError: the file cannot be read, or contains possible links.
-    """
+    """Read a file of a system's links, with words counted from 0. Raises UserError if the file cannot be read, or
+    contains possible links."""
     alignments = read_alignments(path)
     for number, alignment in enumerate(alignments, 1):
         if alignment.possible != alignment.sure:
@@ -129,11 +109,8 @@ class ErrorRate:
 
 
 def error_rate(system: list[set[Link]], gold: list[Gold]) -> ErrorRate:
-    """Compute the error rate of a system's alignments; both lists have one entry per sentence.
-
-    Raises:
-        UserError: the numbers of sentences differ, or neither list has a link.
-    """
+    """Compute the error rate of a system's alignments; both lists have one entry per sentence. Raises UserError if
+    their lengths differ, or neither has a link."""
     if len(system) != len(gold):
         raise UserError(f"{len(system)} alignments, but {len(gold)} in the gold file: give files of the same sentences")
     total, sure = sum(map(len, system)), sum(len(sentence.sure) for sentence in gold)
@@ -151,12 +128,8 @@ def error_rate(system: list[set[Link]], gold: list[Gold]) -> ErrorRate:
 def layer_error_rates(sentences: Iterable[Forced], gold: list[Gold], gold_file: Path) -> dict[str, ErrorRate]:
     """Compute the error rate of each layer, by its number, and of the mean over all layers ("all").
 
-    Args:
-        gold: the gold alignment of each sentence, in the order of the data.
-        gold_file: the file of the gold alignments, for error messages.
-
-    Raises:
-        UserError: the gold alignments do not match the sentences.
+    The gold alignments are in the order of the data; errors name their file. Raises UserError if they do not match the
+    sentences.
     """
     by_layer: dict[str, dict[int, set[Link]]] = {}
     for sentence in sentences:

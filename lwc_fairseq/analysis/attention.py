@@ -22,23 +22,14 @@ from lwc_fairseq_compat.splits import require_targets
 from ..data.reverse import is_reversed, reverse_words, reversed_order
 from ..models.interface import attention_weights
 
-START = "(start)"
 MEAN = "mean"
 """Replaces the number of a layer, and selects the mean over all layers."""
-
-CONTINUES = "@@"
-"""At the end of a token of subword-nmt, says that the next token belongs to the same word."""
-
-BEGINS = "▁"
-"""At the beginning of a token of sentencepiece, says that a word begins (U+2581)."""
 
 
 @dataclass(frozen=True)
 class Forced:
-    """A sentence pair and its attention weights. Row j of the weights belongs to the step that produces token j.
-
-    The translation is in reading order, even if the model produces it from right to left.
-    """
+    """A sentence pair and its attention weights. Row j of the weights belongs to the step that produces token j. The
+    translation is in reading order, even if the model produces it from right to left."""
 
     number: int  # index in the data
     source: list[str]  # n subwords, the end symbol last
@@ -59,11 +50,8 @@ class Panel:
 
 
 def load(checkpoint: str, data: str) -> tuple[nn.Module, FairseqTask]:
-    """Load a trained model, on a GPU if there is one, and its task.
-
-    Raises:
-        UserError: the checkpoint or the folder of binary data does not exist.
-    """
+    """Load a trained model, on a GPU if there is one, and its task. Raises UserError if there is no such checkpoint or
+    folder of binary data."""
     if not Path(data).is_dir():
         raise UserError(f"--data {data}: no such folder")
     if not Path(checkpoint).is_file():
@@ -73,12 +61,10 @@ def load(checkpoint: str, data: str) -> tuple[nn.Module, FairseqTask]:
 
 
 def force(model: nn.Module, task: FairseqTask, subset: str) -> Iterator[Forced]:
-    """Yield the attention of a model that is forced to produce the references of a subset of the task's data.
+    """Yield the attention of a model that is forced to produce the references of a subset of the task's data, in order
+    of length.
 
-    The sentences are in order of length.
-
-    Raises:
-        UserError: the subset does not exist or has no references, or the attention of the model cannot be read.
+    Raises UserError if there is no such subset, it has no references, or the model's attention cannot be read.
     """
     task.load_dataset(subset)
     dataset = task.dataset(subset)
@@ -113,16 +99,13 @@ def force_batch(model: nn.Module, task: FairseqTask, sample: dict) -> Iterator[F
 def panels(
     model: nn.Module, task: FairseqTask, source: str, target: str | None, layer: int | str | None, head: int | None
 ) -> list[Panel]:
-    """Return the attention of a model for one sentence.
+    """Return the attention of a model for one sentence. Raises UserError as :func:`encode` and :func:`choose` do.
 
     Args:
-        source, target: tokens as in the data (subwords, if the data has subwords). A token that is not in the
-            vocabulary is marked as <unk>. Without a target, the model's own translation with beam 5 is used.
+        source, target: tokens as in the data (subwords, if the data has subwords). Without a target, the model's own
+            translation with beam 5 is used.
         layer: the layer to show; None shows all layers, MEAN shows the mean over layers.
         head: the head to show; None shows the mean over heads.
-
-    Raises:
-        UserError: the model has no such layer or head, or a sentence is empty.
     """
     device = next(model.parameters()).device
     source_tokens, words = encode(task.source_dictionary, source, "--source")
@@ -143,7 +126,7 @@ def panels(
         weights = attention_weights(model, source_tokens, torch.cat([tokens[-1:], tokens[:-1]])[None])
     columns, kinds = words, [weights.source]
     if weights.target:
-        columns, kinds = [*words, START, *rows[:-1]], [weights.source, weights.target]
+        columns, kinds = [*words, "(start)", *rows[:-1]], [weights.source, weights.target]
     elif weights.reverse:
         reverse = symbols(task.target_dictionary, model.reverse_translations(source_tokens)[0])
         columns, kinds = words + reverse, [weights.source, weights.reverse]
@@ -165,11 +148,7 @@ def sentences(panel: Panel, task: FairseqTask) -> list[str]:
 
 def encode(dictionary: Dictionary, text: str, option: str) -> tuple[Tensor, list[str]]:
     """Return the ids (n,) of a text's tokens, and the tokens, of which those are marked that the model reads as <unk>.
-    The end symbol is last.
-
-    Raises:
-        UserError: the text has no words.
-    """
+    The end symbol is last. Raises UserError if the text has no words."""
     if not text.split():
         raise UserError(f"{option}: give a sentence")
     tokens = [token if token in dictionary else token + dictionary.unk_word for token in text.split()]
@@ -181,14 +160,8 @@ def symbols(dictionary: Dictionary, tokens: Tensor) -> list[str]:
 
 
 def choose(attentions: list[Tensor], layer: int | None, head: int | None) -> Tensor:
-    """Return the weights (m, n) of a layer and a head. None selects the mean over layers or heads.
-
-    Args:
-        attentions: the weights of each layer, (H, m, n).
-
-    Raises:
-        UserError: the model has no such layer or head.
-    """
+    """Return the weights (m, n) of a layer and a head, from the weights (H, m, n) of each layer. None selects the mean
+    over layers or heads. Raises UserError if the model has no such layer or head."""
 
     def pick(weights: Tensor, index: int | None, option: str) -> Tensor:
         if index is not None and not 0 <= index < len(weights):
@@ -201,13 +174,13 @@ def choose(attentions: list[Tensor], layer: int | None, head: int | None) -> Ten
 def word_numbers(tokens: list[str]) -> list[int]:
     """Return, for each token, the number of its word, counted from 0.
 
-    If a token of the sentence begins with ▁, words begin at such tokens. Otherwise, a token that ends in @@ continues
-    in the next token.
+    If a token of the sentence begins with ▁ (U+2581), as sentencepiece writes it, words begin at such tokens.
+    Otherwise, a token that ends in @@, as subword-nmt writes it, continues in the next token.
     """
-    if any(token.startswith(BEGINS) for token in tokens):
-        begins = [token.startswith(BEGINS) for token in tokens[1:]]
+    if any(token.startswith("▁") for token in tokens):
+        begins = [token.startswith("▁") for token in tokens[1:]]
     else:
-        begins = [not token.endswith(CONTINUES) for token in tokens[:-1]]
+        begins = [not token.endswith("@@") for token in tokens[:-1]]
     return list(accumulate(begins, initial=0))[: len(tokens)]
 
 
@@ -215,5 +188,5 @@ def join(tokens: list[str]) -> str:
     """Join tokens to words, with a space between words."""
     words: dict[int, str] = {}
     for number, token in zip(word_numbers(tokens), tokens, strict=True):
-        words[number] = words.get(number, "") + token.removeprefix(BEGINS).removesuffix(CONTINUES)
+        words[number] = words.get(number, "") + token.removeprefix("▁").removesuffix("@@")
     return " ".join(words.values())

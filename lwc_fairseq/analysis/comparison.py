@@ -17,13 +17,9 @@ from ..files import write_whole
 from ..markdown import as_text, table
 from .fonts import fonts_for
 from .page import as_png
-from .translations import Comet, Score, Translations, bleu, significance
+from .translations import Score, Translations, bleu, comet_scores, significance
 
-VARIANTS = {
-    "BLEU": Score(),
-    "BLEU, lower-cased": Score(lowercase=True),
-    "BLEU, 13a": Score(tokenize="13a"),
-}
+VARIANTS = {"BLEU": Score(), "BLEU, lower-cased": Score(lowercase=True), "BLEU, 13a": Score(tokenize="13a")}
 """Variants of BLEU: the papers' BLEU on tokenised text, with and without case, and BLEU with sacrebleu's tokenizer."""
 
 GROUPS = (10, 20, 30, 40, 50)
@@ -31,11 +27,7 @@ GROUPS = (10, 20, 30, 40, 50)
 
 
 def check_name(name: str, what: str) -> None:
-    """Raises UserError if a system cannot have this name on pages and pictures.
-
-    Args:
-        what: what precedes the name in the message.
-    """
+    """Raises UserError if a system cannot have this name on pages and pictures; `what` precedes it in the message."""
     if name in ("source", "reference"):  # they stand beside the systems
         raise UserError(f"{what} {name}, as the {name} itself is called on pages: give another name")
     if name.splitlines() != [name] or "\t" in name or not name.strip():
@@ -81,20 +73,21 @@ def compare(
     bounds: Sequence[int] = GROUPS,
     differences: int = 10,
     ter: bool = False,
-    comet: Comet | None = None,
+    comet_model: str | None = None,
 ) -> Comparison:
-    """Compare the systems in everything except parts of speech.
+    """Compare the systems in everything except parts of speech. Raises UserError if two files have different numbers of
+    lines, or as :func:`comet_scores` does.
 
     Args:
         bounds: the source lengths at which groups begin. Groups need a source.
         differences: the number of sentences with the largest differences to return.
         ter: also compute TER, the translation edit rate.
-        comet: also compute COMET, which needs a source.
-
-    Raises:
-        UserError: two files have different numbers of lines, or COMET's model cannot be loaded.
+        comet_model: the model to compute COMET with, which needs a source.
     """
     sentences.check()
+    comet, signature = {}, ""
+    if comet_model:  # first, because it may not be installed
+        comet, signature = comet_scores(comet_model, sentences.systems, sentences.source, sentences.references[0])
     metrics = {**{name: bleu(options) for name, options in VARIANTS.items()}, "chrF2": CHRF()}
     if ter:
         metrics["TER"] = TER()
@@ -111,9 +104,9 @@ def compare(
     groups = length_groups(sentences, bounds) if sentences.source is not None else []
     largest = largest_differences(sentences, differences) if others else []
     if comet:
-        signatures["COMET"] = comet.signature
-        for name, value in comet.scores(sentences.systems, sentences.source, sentences.references[0]).items():
-            scores[name]["COMET"] = value
+        signatures["COMET"] = signature
+    for name, value in comet.items():
+        scores[name]["COMET"] = value
     return Comparison(signatures, scores, groups, differences=largest)
 
 
@@ -128,15 +121,10 @@ def length_groups(sentences: Sentences, bounds: Sequence[int]) -> list[dict]:
             continue
         systems = {name: [lines[row] for row in rows] for name, lines in sentences.systems.items()}
         references = [[lines[row] for row in rows] for lines in sentences.references]
-        group = {
-            "from": low,
-            "to": high,
-            "sentences": len(rows),
-            "bleu": {name: round(metric.corpus_score(lines, references).score, 2) for name, lines in systems.items()},
-            "length": {name: mean_length(lines) for name, lines in systems.items()},
-            "reference length": mean_length(references[0]),
-        }
-        groups.append(group)
+        scores = {name: round(metric.corpus_score(lines, references).score, 2) for name, lines in systems.items()}
+        words = {name: mean_length(lines) for name, lines in systems.items()}
+        group = {"from": low, "to": high, "sentences": len(rows), "bleu": scores, "length": words}
+        groups.append({**group, "reference length": mean_length(references[0])})
     return groups
 
 
@@ -146,25 +134,16 @@ def mean_length(lines: list[str]) -> float:
 
 def largest_differences(sentences: Sentences, number: int) -> list[dict]:
     """Return the sentences with the largest differences in sentence-level chrF2 between the systems."""
-    rows = []
-    for row in range(len(sentences.references[0])):
-        references = [lines[row] for lines in sentences.references]
-        chrf = {
-            name: round(sentence_chrf(lines[row], references).score, 1) for name, lines in sentences.systems.items()
-        }
-        rows.append((max(chrf.values()) - min(chrf.values()), row, chrf))
-    rows.sort(key=lambda entry: -entry[0])
-    return [
-        {
-            "line": row + 1,
-            "source": sentences.source[row] if sentences.source else None,
-            "reference": sentences.references[0][row],
-            "chrf": chrf,
-            "translations": {name: lines[row] for name, lines in sentences.systems.items()},
-        }
-        for spread, row, chrf in rows[:number]
-        if spread > 0
-    ]
+    differences = []
+    for row, references in enumerate(zip(*sentences.references, strict=True)):
+        translations = {name: lines[row] for name, lines in sentences.systems.items()}
+        chrf = {name: round(sentence_chrf(line, references).score, 1) for name, line in translations.items()}
+        if min(chrf.values()) < max(chrf.values()):
+            source = sentences.source[row] if sentences.source else None
+            texts = {"source": source, "reference": references[0], "chrf": chrf, "translations": translations}
+            differences.append({"line": row + 1, **texts})
+    differences.sort(key=lambda entry: min(entry["chrf"].values()) - max(entry["chrf"].values()))
+    return differences[:number]
 
 
 def markdown(comparison: Comparison) -> str:

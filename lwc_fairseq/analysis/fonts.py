@@ -30,10 +30,8 @@ def fonts_for(text: str) -> Iterator[None]:
 
 
 def families(text: str) -> list[str]:
-    """Return the font families to draw a text with; each draws what those before it lack.
-
-    If no installed font has some of the characters, a warning says what to install.
-    """
+    """Return the font families to draw a text with; each draws what those before it lack. If no installed font has some
+    of the characters, a warning says what to install."""
     lacking = set(filter(str.isprintable, text)) - characters(installed(text)[OWN])
     chosen = [OWN]
     if lacking:

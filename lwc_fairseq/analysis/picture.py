@@ -33,28 +33,19 @@ LONG = 30
 
 FORMATS = (".png", ".svg", ".pdf", ".html")
 DPI = 150
-MOST_DOTS = 65_000
-"""matplotlib draws .png files of up to 65,535 dots; the title takes some."""
-
 TEXT_AS_TEXT = {"svg.fonttype": "none", "pdf.fonttype": 42, "font.sans-serif": ["DejaVu Sans"]}
 
 
 def draw(made: list[Panel], path: Path, sentences: list[str]) -> None:
-    """Write a picture as a .png, .svg, .pdf or self-contained .html file.
-
-    Args:
-        sentences: the source and the translation, which stand above the panels.
-
-    Raises:
-        UserError: the path has another suffix, or the picture is too large for a .png.
-    """
+    """Write a picture, with the source and the translation above the panels, as a .png, .svg, .pdf or self-contained
+    .html file. Raises UserError if the path has another suffix, or the picture is too large for a .png."""
     check_format(path)
-    if path.suffix == ".png" and max(Grid(made).size) * DPI >= MOST_DOTS:
+    figure = make_figure(made, sentences)
+    if path.suffix == ".png" and max(figure.get_size_inches()) * DPI >= 2**16:  # matplotlib cannot draw it
         raise UserError(
             f"--out {path}: {len(made)} layers of {len(made[0].rows)} by {len(made[0].columns)} tokens are too large "
             "for a .png: choose a layer with --layer, or write a .pdf, .svg or .html"
         )
-    figure = make_figure(made, sentences)
     data = io.BytesIO()
     with rc_context(TEXT_AS_TEXT):
         figure.savefig(data, format=path.suffix[1:].replace("html", "svg"), dpi=DPI)
@@ -68,33 +59,24 @@ def check_format(path: Path) -> None:
         raise UserError(f"--out {path}: give a name that ends in {', '.join(FORMATS)}")
 
 
-class Grid:
-    """The places of the panels, in a grid that is about `tokens_across` tokens wide."""
-
-    def __init__(self, made: list[Panel], tokens_across: int = 100):
-        rows, columns = made[0].rows, made[0].columns
-        self.across = min(len(made), max(1, tokens_across // len(columns)))
-        self.down = -(-len(made) // self.across)
-        sides = 2 if is_long(made[0]) else 1
-        width = CELL * len(columns) + sides * CHARACTER * max(map(cells, rows)) + 0.4
-        self.panel_height = CELL * len(rows) + sides * CHARACTER * max(map(cells, columns)) + 0.5
-        self.size = max(4.0, self.across * width + 0.6), self.down * self.panel_height
-        """Width, with the color scale, and height, in inches."""
-
-
 def make_figure(made: list[Panel], sentences: list[str], tokens_across: int = 100) -> Figure:
     """Draw the panels in a grid that is about `tokens_across` tokens wide, below the source and the translation."""
-    grid = Grid(made, tokens_across)
-    width, height = grid.size
+    rows, columns = made[0].rows, made[0].columns
+    across = min(len(made), max(1, tokens_across // len(columns)))
+    down = -(-len(made) // across)
+    sides = 2 if is_long(made[0]) else 1
+    panel_width = CELL * len(columns) + sides * CHARACTER * max(map(cells, rows)) + 0.4
+    panel_height = CELL * len(rows) + sides * CHARACTER * max(map(cells, columns)) + 0.5
+    width, height = max(4.0, across * panel_width + 0.6), down * panel_height  # with the color scale
     text = title(sentences, width)
-    with fonts_for("".join([text, *made[0].rows, *made[0].columns])):
+    with fonts_for("".join([text, *rows, *columns])):
         figure = Figure(figsize=(width, height + 0.2 * text.count("\n") + 0.4), layout="constrained")
-        axes = figure.subplots(grid.down, grid.across, squeeze=False)
+        axes = figure.subplots(down, across, squeeze=False)
         for panel, place in zip(made, axes.flat, strict=False):
             image = draw_panel(panel, place, *map(is_right_to_left, sentences))
         for place in axes.flat[len(made) :]:
             place.remove()
-        place = {"ax": axes[0, -1], "anchor": (0, 1), "shrink": min(1.0, 1.5 / grid.panel_height), "aspect": 15}
+        place = {"ax": axes[0, -1], "anchor": (0, 1), "shrink": min(1.0, 1.5 / panel_height), "aspect": 15}
         figure.colorbar(image, ticks=[0, 0.5, 1], **place).ax.tick_params(labelsize=7)
         figure.suptitle(text, fontsize=9)
     return figure
@@ -147,10 +129,8 @@ def is_right_to_left(text: str) -> bool:
 
 
 def embedded(text: str) -> str:
-    """Mark a text from right to left as such, also for programs that take a line to be from left to right.
-
-    The marks are invisible characters around the text, Unicode's RLE and PDF.
-    """
+    """Mark a text from right to left as such, also for programs that take a line to be from left to right, by invisible
+    characters around it (Unicode's RLE and PDF)."""
     return f"\u202b{text}\u202c" if is_right_to_left(text) else text
 
 
@@ -166,11 +146,6 @@ def page(title: str, svg: str) -> str:
 def save_weights(made: list[Panel], path: Path) -> None:
     """Write the data of a picture: weights (layers, rows, columns), tokens, and the number of source columns."""
     data = io.BytesIO()
-    np.savez(
-        data,
-        weights=np.stack([panel.weights.numpy() for panel in made]),
-        rows=np.array(made[0].rows),
-        columns=np.array(made[0].columns),
-        source_columns=made[0].split,
-    )
+    weights = np.stack([panel.weights.numpy() for panel in made])
+    np.savez(data, weights=weights, rows=made[0].rows, columns=made[0].columns, source_columns=made[0].split)
     write_whole(path, data.getvalue())

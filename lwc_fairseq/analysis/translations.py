@@ -38,11 +38,7 @@ class Translations:
 
 def read_generated(path: Path) -> Translations:
     """Read the source (S-), the best hypothesis (H-) and the reference (T-) of each sentence from the output of
-    fairseq-generate.
-
-    Raises:
-        UserError: the output is not complete.
-    """
+    fairseq-generate. Raises UserError if the output is not complete."""
     kinds: dict[str, dict[int, str]] = {"S": {}, "H": {}, "T": {}}
     line = ""
     with path.open(encoding="utf-8") as lines:
@@ -59,10 +55,7 @@ def read_generated(path: Path) -> Translations:
 
 def read_hypotheses(path: Path) -> list[str]:
     """Read translations from a text file, one per line, or from the output of fairseq-generate or fairseq-interactive.
-
-    Raises:
-        UserError: the file cannot be read, or is empty.
-    """
+    Raises UserError if the file cannot be read, or is empty."""
     lines = read_lines(path)
     best: dict[int, str] = {}
     for line in lines:
@@ -72,11 +65,7 @@ def read_hypotheses(path: Path) -> list[str]:
 
 
 def with_references(translations: Translations, references: list[list[str]]) -> Translations:
-    """Return the same hypotheses with other references.
-
-    Raises:
-        UserError: a reference has a different number of sentences.
-    """
+    """Return the same hypotheses with other references. Raises UserError if these have a different number of lines."""
     for reference in references:
         if len(reference) != len(translations.hypotheses):
             raise UserError(
@@ -95,11 +84,7 @@ class Score:
 
 
 def bleu(options: Score) -> BLEU:
-    """Return sacrebleu's BLEU metric.
-
-    Raises:
-        UserError: sacrebleu has no such tokenizer.
-    """
+    """Return sacrebleu's BLEU metric. Raises UserError if sacrebleu has no such tokenizer."""
     if options.tokenize not in BLEU.TOKENIZERS:
         raise UserError(f"score: tokenize: {options.tokenize}: sacrebleu has {', '.join(BLEU.TOKENIZERS)}")
     return BLEU(tokenize=options.tokenize, lowercase=options.lowercase, force=True)
@@ -140,16 +125,8 @@ def significance(baseline: list[Translations], system: list[Translations], optio
 
 
 def part_of_speech_bleu(tags: Sequence[str], systems: dict[str, Tagged], reference: Tagged) -> dict[str, list[float]]:
-    """Compute BLEU-1 to BLEU-4 of each system from only the words with certain tags, as in Zhang, Xiong, Su (2018),
-    Table 3.
-
-    Args:
-        tags: a word counts if its tag begins with one of these; for example, NNS begins with NN.
-        systems: by the name of each system, its translations.
-
-    Raises:
-        UserError: a line does not have as many tags as words.
-    """
+    """Compute BLEU-1 to BLEU-4 of each system from only the words whose tags begin with one of `tags`, as NNS begins
+    with NN (Zhang, Xiong, Su, 2018, Table 3). Raises UserError if a line does not have as many tags as words."""
     chosen = {name: words_tagged(tags, name, *tagged) for name, tagged in systems.items()}
     references = [words_tagged(tags, "the reference", *reference)]
     metrics = [BLEU(tokenize="none", force=True, max_ngram_order=n) for n in (1, 2, 3, 4)]
@@ -160,11 +137,7 @@ def part_of_speech_bleu(tags: Sequence[str], systems: dict[str, Tagged], referen
 
 
 def words_tagged(tags: Sequence[str], name: str, lines: list[str], tagged: list[str]) -> list[str]:
-    """Return the words of each line whose tags begin with one of `tags`.
-
-    Raises:
-        UserError: the numbers of words and tags differ.
-    """
+    """Return the words of each line that count. The name is that of the system, for error messages."""
     if len(lines) != len(tagged):
         raise UserError(f"{name}: {len(lines)} lines, but {len(tagged)} lines of tags")
     chosen = []
@@ -176,53 +149,41 @@ def words_tagged(tags: Sequence[str], name: str, lines: list[str], tagged: list[
     return chosen
 
 
-class Comet:
-    """A COMET model, which scores translations by their sources and first references.
+def comet_scores(
+    model: str, systems: dict[str, list[str]], source: list[str], reference: list[str]
+) -> tuple[dict[str, float], str]:
+    """Return the mean COMET of each system, where higher is better, and its signature.
 
     Args:
         model: the name of a model, which COMET downloads, or the path of a model's checkpoint.
 
-    Raises:
-        UserError: COMET is not installed.
+    Raises UserError if COMET is not installed, or cannot load the model.
     """
+    try:
+        import comet
 
-    def __init__(self, model: str | None = None):
-        try:
-            import comet
+        release = version("unbabel-comet")
+    except ImportError as error:  # there is no such module, or it is of another distribution
+        raise UserError(f"--comet: {error}; install COMET with: {INSTALL_COMET}") from error
+    import torch  # which nothing else here needs
 
-            release = version("unbabel-comet")
-        except ImportError as error:  # there is no such module, or it is of another distribution
-            raise UserError(f"--comet: {error}; install COMET with: {INSTALL_COMET}") from error
-        self.package, self.name = comet, model or COMET_MODEL
-        self.signature = f"{self.name}, unbabel-comet {release}, first reference"
-
-    def scores(self, systems: dict[str, list[str]], source: list[str], reference: list[str]) -> dict[str, float]:
-        """Return the mean score of each system; higher is better.
-
-        Raises:
-            UserError: the model cannot be downloaded or loaded.
-        """
-        import torch  # which takes long, and which nothing else here needs
-
-        model = self._load()
-        samples = [
-            {"src": src, "ref": ref, "mt": hypothesis}
-            for hypotheses in systems.values()
-            for src, ref, hypothesis in zip(source, reference, hypotheses, strict=True)
-        ]
-        scores = iter(model.predict(samples, gpus=int(torch.cuda.is_available())).scores)
-        return {name: round(mean(next(scores) for _ in lines), 4) for name, lines in systems.items()}
-
-    def _load(self):
-        try:
-            path = self.name if Path(self.name).exists() else self.package.download_model(self.name)
-        except KeyError as error:
-            raise UserError(
-                f"--comet-model {self.name}: there is no such file, and COMET cannot download a model of that name "
-                "here: download it where there is a network, and give the path of its checkpoints/model.ckpt"
-            ) from error
-        try:
-            return self.package.load_from_checkpoint(str(path))
-        except Exception as error:  # COMET itself raises Exception, and what it is built on, errors of many kinds
-            reason, *_ = str(error).split("\n")
-            raise UserError(f"--comet-model {self.name}: COMET cannot load it: {reason}") from error
+    try:
+        path = model if Path(model).exists() else comet.download_model(model)
+    except KeyError as error:
+        raise UserError(
+            f"--comet-model {model}: there is no such file, and COMET cannot download a model of that name "
+            "here: download it where there is a network, and give the path of its checkpoints/model.ckpt"
+        ) from error
+    try:
+        network = comet.load_from_checkpoint(str(path))
+    except Exception as error:  # COMET itself raises Exception, and what it is built on, errors of many kinds
+        reason, *_ = str(error).split("\n")
+        raise UserError(f"--comet-model {model}: COMET cannot load it: {reason}") from error
+    samples = [
+        {"src": src, "ref": ref, "mt": hypothesis}
+        for hypotheses in systems.values()
+        for src, ref, hypothesis in zip(source, reference, hypotheses, strict=True)
+    ]
+    scores = iter(network.predict(samples, gpus=int(torch.cuda.is_available())).scores)
+    means = {name: round(mean(next(scores) for _ in lines), 4) for name, lines in systems.items()}
+    return means, f"{model}, unbabel-comet {release}, first reference"

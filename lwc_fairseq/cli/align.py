@@ -29,15 +29,13 @@ def add_align(commands) -> None:
         "together, a target word the mean of its sub-words. Sub-words are those of subword-nmt (@@) or "
         "sentencepiece (U+2581).",
     )
+    add = align.add_argument
     add_model(align)
-    align.add_argument("--subset", default="test", help="the subset of the data (default: test)")
-    for option, what, metavar in (("--layer", "layer", "K"), ("--head", "head", "H")):
-        text = f"{what}, from 0, or all for the mean (default)"
-        align.add_argument(option, type=number_or_all, default="all", metavar=metavar, help=text)
-    align.add_argument("--out", type=Path, metavar="FILE", help="output file (default: standard output)")
-    align.add_argument(
-        "--gold", type=Path, metavar="FILE", help="gold alignments; print each layer's error rate instead of links"
-    )
+    add("--subset", default="test", help="the subset of the data (default: test)")
+    add("--layer", type=number_or_all, default="all", metavar="K", help="layer, from 0, or all for the mean (default)")
+    add("--head", type=number_or_all, default="all", metavar="H", help="head, from 0, or all for the mean (default)")
+    add("--out", type=Path, metavar="FILE", help="output file (default: standard output)")
+    add("--gold", type=Path, metavar="FILE", help="gold alignments; print each layer's error rate instead of links")
     add_first(align)
     align.set_defaults(call=align_command)
 

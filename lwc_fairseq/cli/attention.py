@@ -23,28 +23,25 @@ def add_attention(commands) -> None:
         "Each row is the step that produces a token. Tokens are sub-words, if the data has sub-words. The columns of a "
         "right-to-left language run from right to left.",
     )
+    add = attention.add_argument
     add_model(attention)
-    attention.add_argument(
+    add(
         "--source",
         required=True,
         type=utf8,
         help="a sentence, already tokenized as the data, with spaces around punctuation",
     )
-    attention.add_argument("--target", type=utf8, help="its translation (default: the model's own)")
+    add("--target", type=utf8, help="its translation (default: the model's own)")
     add_subwords(attention, "--source and --target are")
-    attention.add_argument(
+    add(
         "--layer",
         type=layer_choice,
         metavar="K",
         help="layer, from 0, or all (default), or mean for the mean over layers",
     )
-    attention.add_argument(
-        "--head", type=number_or_all, metavar="H", help="head, from 0, or all for the mean (default)"
-    )
-    attention.add_argument(
-        "--out", required=True, type=Path, metavar="FILE", help="output file, .png, .svg, .pdf or .html"
-    )
-    attention.add_argument("--weights", type=Path, metavar="FILE.npz", help="also write the weights")
+    add("--head", type=number_or_all, metavar="H", help="head, from 0, or all for the mean (default)")
+    add("--out", required=True, type=Path, metavar="FILE", help="output file, .png, .svg, .pdf or .html")
+    add("--weights", type=Path, metavar="FILE.npz", help="also write the weights")
     attention.set_defaults(call=attention_command)
 
 

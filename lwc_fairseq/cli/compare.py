@@ -21,38 +21,29 @@ def add_compare(commands) -> None:
         description="Print scores with sacrebleu's signatures, a paired test against the first system, "
         "scores by source length and by part of speech, and the sentences on which the systems differ most.",
     )
-    compare.add_argument(
-        "systems", nargs="+", type=named_path, metavar="NAME=FILE", help="text, or fairseq-generate's output"
-    )
-    compare.add_argument(
-        "--ref", action="append", required=True, type=Path, metavar="FILE", help="references; can be repeated"
-    )
-    compare.add_argument("--src", type=Path, metavar="FILE", help="the source, for scores by source length")
-    compare.add_argument("--groups", type=growing, metavar="N,N,...", help="source lengths at which groups begin")
-    compare.add_argument("--ter", action="store_true", help="also compute TER, the translation edit rate")
-    compare.add_argument(
+    add = compare.add_argument
+    add("systems", nargs="+", type=named_path, metavar="NAME=FILE", help="text, or fairseq-generate's output")
+    add("--ref", action="append", required=True, type=Path, metavar="FILE", help="references; can be repeated")
+    add("--src", type=Path, metavar="FILE", help="the source, for scores by source length")
+    add("--groups", type=growing, metavar="N,N,...", help="source lengths at which groups begin")
+    add("--ter", action="store_true", help="also compute TER, the translation edit rate")
+    add(
         "--comet", action="store_true", help="also compute COMET, which needs unbabel-comet, --src and detokenised text"
     )
-    compare.add_argument(
-        "--comet-model", metavar="MODEL", help="a name, or a checkpoint's path (default: Unbabel/wmt22-comet-da)"
-    )
-    compare.add_argument(
-        "--tags", action="append", default=[], metavar="TAG,...", help="such as NN,VB; can be repeated"
-    )
-    compare.add_argument("--ref-tags", type=Path, metavar="FILE", help="tags of the words of the (first) reference")
-    compare.add_argument(
+    add("--comet-model", metavar="MODEL", help="a name, or a checkpoint's path (default: Unbabel/wmt22-comet-da)")
+    add("--tags", action="append", default=[], metavar="TAG,...", help="such as NN,VB; can be repeated")
+    add("--ref-tags", type=Path, metavar="FILE", help="tags of the words of the (first) reference")
+    add(
         "--system-tags", action="append", type=named_path, default=[], metavar="NAME=FILE", help="the same for a system"
     )
-    compare.add_argument(
-        "--differences", type=positive, default=10, metavar="N", help="sentences to show (default: 10)"
-    )
-    compare.add_argument("--out", type=Path, metavar="DIR", help="write compare.md, compare.json and lengths.png")
+    add("--differences", type=positive, default=10, metavar="N", help="sentences to show (default: 10)")
+    add("--out", type=Path, metavar="DIR", help="write compare.md, compare.json and lengths.png")
     compare.set_defaults(call=compare_command)
 
 
 def compare_command(args: argparse.Namespace) -> int:
     from ..analysis.comparison import GROUPS, Sentences, compare, markdown, write
-    from ..analysis.translations import Comet, part_of_speech_bleu, read_hypotheses
+    from ..analysis.translations import COMET_MODEL, part_of_speech_bleu, read_hypotheses
 
     idle = {
         "--ref-tags": ("--tags", args.ref_tags and not args.tags),
@@ -70,8 +61,8 @@ def compare_command(args: argparse.Namespace) -> int:
     print(f"comparing {len(systems)} systems on {len(sentences.references[0])} lines", file=sys.stderr)
     if args.comet and not args.src:
         raise UserError("--comet: --src is needed, because COMET reads the source")
-    comet = Comet(args.comet_model) if args.comet else None
-    comparison = compare(sentences, args.groups or GROUPS, args.differences, args.ter, comet)
+    comet_model = args.comet_model or COMET_MODEL if args.comet else None
+    comparison = compare(sentences, args.groups or GROUPS, args.differences, args.ter, comet_model)
     if args.tags:
         tagged = tagged_systems(args, systems)
         reference = sentences.references[0], read_lines(args.ref_tags)

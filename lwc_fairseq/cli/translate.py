@@ -26,28 +26,23 @@ def add_translate(commands) -> None:
         "file, the text must be tokenized as the data and, unless one of the options below splits it, consist of its "
         "sub-words.",
     )
-    translate.add_argument("checkpoints", nargs="+", metavar="CHECKPOINT", help="a model; several are an ensemble")
-    translate.add_argument("--data", metavar="DIR", help="the folder of binary data (default: that of the training)")
+    add = translate.add_argument
+    add("checkpoints", nargs="+", metavar="CHECKPOINT", help="a model; several are an ensemble")
+    add("--data", metavar="DIR", help="the folder of binary data (default: that of the training)")
     add_subwords(translate, "the lines are")
-    translate.add_argument("--beam", type=positive, default=5, metavar="N", help="beam width (default: 5)")
-    translate.add_argument("--lenpen", type=float, default=1.0, metavar="ALPHA", help="length penalty (default: 1)")
-    translate.add_argument(
-        "--gnmt-length-penalty", action="store_true", help="divide by the length penalty of Wu et al. (2016)"
-    )
-    translate.add_argument(
-        "--batch-size", type=positive, default=64, metavar="N", help="sentences translated at a time (default: 64)"
-    )
-    translate.add_argument(
+    add("--beam", type=positive, default=5, metavar="N", help="beam width (default: 5)")
+    add("--lenpen", type=float, default=1.0, metavar="ALPHA", help="length penalty (default: 1)")
+    add("--gnmt-length-penalty", action="store_true", help="divide by the length penalty of Wu et al. (2016)")
+    add("--batch-size", type=positive, default=64, metavar="N", help="sentences translated at a time (default: 64)")
+    add(
         "--buffer-size",
         type=positive,
         default=1024,
         metavar="N",
         help="lines read before they are translated, to sort them by length (default: 1024)",
     )
-    translate.add_argument(
-        "--detokenize", action="store_true", help="write raw text instead of tokens; what was lower-cased stays so"
-    )
-    translate.add_argument("--cpu", action="store_true", help="do not use a GPU")
+    add("--detokenize", action="store_true", help="write raw text instead of tokens; what was lower-cased stays so")
+    add("--cpu", action="store_true", help="do not use a GPU")
     add_user_dir(translate)
     translate.set_defaults(call=translate_command)
 
