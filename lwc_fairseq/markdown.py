@@ -5,11 +5,8 @@ from collections.abc import Iterable, Sequence
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Return the lines of a table."""
-    return [line(header), line(["---"] * len(header)), *map(line, rows)]
-
-
-def line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(as_text(cell).replace("|", "\\|") for cell in cells) + " |"
+    lines = [header, ["---"] * len(header), *rows]
+    return ["| " + " | ".join(as_text(cell).replace("|", "\\|") for cell in cells) + " |" for cells in lines]
 
 
 def as_text(text: str) -> str:

@@ -1,8 +1,8 @@
 """Self-contained HTML pages, which need no network."""
 
 import base64
-import html
 import io
+from html import escape
 
 from matplotlib.figure import Figure
 
@@ -23,7 +23,7 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; background: #f5f5f5; paddi
 
 def page(title: str, parts: list[str]) -> str:
     """Return a page with a title and `parts`, which are HTML."""
-    name = html.escape(title)
+    name = escape(title)
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
     body = "\n".join([f"<h1>{name}</h1>", *parts])
     top = f'<!DOCTYPE html>\n<html lang="en">\n<head>{head}<title>{name}</title><style>{STYLE}</style></head>'
@@ -32,19 +32,19 @@ def page(title: str, parts: list[str]) -> str:
 
 def table(header: list[str], rows: list[list[str]]) -> str:
     def line(tag: str, cells: list[str]) -> str:
-        return "<tr>" + "".join(f"<{tag}>{html.escape(text)}</{tag}>" for text in cells) + "</tr>"
+        return "<tr>" + "".join(f"<{tag}>{escape(text)}</{tag}>" for text in cells) + "</tr>"
 
     return "<table>" + line("th", header) + "".join(line("td", row) for row in rows) + "</table>"
 
 
 def definitions(facts: dict[str, str]) -> str:
-    entries = (f"<dt>{html.escape(k)}</dt><dd dir=auto>{html.escape(v)}</dd>" for k, v in facts.items())
+    entries = (f"<dt>{escape(name)}</dt><dd dir=auto>{escape(value)}</dd>" for name, value in facts.items())
     return f"<dl>{''.join(entries)}</dl>"
 
 
 def image(png: bytes, what: str) -> str:
     encoded = base64.b64encode(png).decode("ascii")
-    return f'<figure><img alt="{html.escape(what)}" src="data:image/png;base64,{encoded}"></figure>'
+    return f'<figure><img alt="{escape(what)}" src="data:image/png;base64,{encoded}"></figure>'
 
 
 def as_png(figure: Figure, dpi: int = 110) -> bytes:

@@ -1,7 +1,7 @@
 """Pictures of attention: a heat map for each layer, with tokens on both axes.
 
 The color scale runs from white to dark blue, so the pictures are also readable in grayscale. The columns of a language
-that is written from right to left run from right to left.
+that is written from right to left, as Arabic and Hebrew are, run from right to left.
 """
 
 import html
@@ -19,9 +19,8 @@ from matplotlib.image import AxesImage
 from lwc_fairseq_compat import UserError
 
 from ..files import write_whole
-from .direction import embedded, is_right_to_left
+from .attention import Panel
 from .fonts import fonts_for
-from .panels import Panel
 
 CELL = 0.17
 """Width of a token in inches, enough for a label of 7 points."""
@@ -34,50 +33,24 @@ LONG = 30
 
 FORMATS = (".png", ".svg", ".pdf", ".html")
 DPI = 150
-MOST_DOTS = 65_000
-"""matplotlib draws .png files of up to 65,535 dots; the title takes some."""
-
 TEXT_AS_TEXT = {"svg.fonttype": "none", "pdf.fonttype": 42, "font.sans-serif": ["DejaVu Sans"]}
 
 
 def draw(made: list[Panel], path: Path, sentences: list[str]) -> None:
-    """Write a picture as a .png, .svg, .pdf or self-contained .html file.
-
-    Args:
-        sentences: the source and the translation, which stand above the panels.
-
-    Raises:
-        UserError: the path has another suffix, or the picture is too large for a .png.
-    """
+    """Write a picture, with the source and the translation above the panels, as a .png, .svg, .pdf or self-contained
+    .html file. Raises UserError if the path has another suffix, or the picture is too large for a .png."""
     check_format(path)
-    if path.suffix == ".png" and max(Grid(made).size) * DPI >= MOST_DOTS:
+    figure = make_figure(made, sentences)
+    if path.suffix == ".png" and max(figure.get_size_inches()) * DPI >= 2**16:  # matplotlib cannot draw it
         raise UserError(
             f"--out {path}: {len(made)} layers of {len(made[0].rows)} by {len(made[0].columns)} tokens are too large "
             "for a .png: choose a layer with --layer, or write a .pdf, .svg or .html"
         )
-    figure = make_figure(made, sentences)
     data = io.BytesIO()
     with rc_context(TEXT_AS_TEXT):
         figure.savefig(data, format=path.suffix[1:].replace("html", "svg"), dpi=DPI)
-    if path.suffix == ".html":
-        write_whole(path, page("  →  ".join(sentences), data.getvalue().decode("utf-8")))
-    else:
-        write_whole(path, data.getvalue())
-
-
-class Grid:
-    """The places of the panels, in a grid that is about `tokens_across` tokens wide."""
-
-    def __init__(self, made: list[Panel], tokens_across: int = 100):
-        rows, columns = made[0].rows, made[0].columns
-        self.across = min(len(made), max(1, tokens_across // len(columns)))
-        self.down = -(-len(made) // self.across)
-        sides = 2 if is_long(made[0]) else 1
-        width = CELL * len(columns) + sides * CHARACTER * max(map(cells, rows)) + 0.4
-        height = CELL * len(rows) + sides * CHARACTER * max(map(cells, columns)) + 0.5
-        self.panel_height = height
-        self.size = max(4.0, self.across * width + 0.6), self.down * height
-        """Width, with the color scale, and height, in inches."""
+    content = data.getvalue()
+    write_whole(path, page("  →  ".join(sentences), content.decode("utf-8")) if path.suffix == ".html" else content)
 
 
 def check_format(path: Path) -> None:
@@ -88,37 +61,25 @@ def check_format(path: Path) -> None:
 
 def make_figure(made: list[Panel], sentences: list[str], tokens_across: int = 100) -> Figure:
     """Draw the panels in a grid that is about `tokens_across` tokens wide, below the source and the translation."""
-    grid = Grid(made, tokens_across)
-    width, height = grid.size
+    rows, columns = made[0].rows, made[0].columns
+    across = min(len(made), max(1, tokens_across // len(columns)))
+    down = -(-len(made) // across)
+    sides = 2 if is_long(made[0]) else 1
+    panel_width = CELL * len(columns) + sides * CHARACTER * max(map(cells, rows)) + 0.4
+    panel_height = CELL * len(rows) + sides * CHARACTER * max(map(cells, columns)) + 0.5
+    width, height = max(4.0, across * panel_width + 0.6), down * panel_height  # with the color scale
     text = title(sentences, width)
-    with fonts_for("".join([text, *made[0].rows, *made[0].columns])):
+    with fonts_for("".join([text, *rows, *columns])):
         figure = Figure(figsize=(width, height + 0.2 * text.count("\n") + 0.4), layout="constrained")
-        axes = figure.subplots(grid.down, grid.across, squeeze=False)
+        axes = figure.subplots(down, across, squeeze=False)
         for panel, place in zip(made, axes.flat, strict=False):
             image = draw_panel(panel, place, *map(is_right_to_left, sentences))
         for place in axes.flat[len(made) :]:
             place.remove()
-        place = {"ax": axes[0, -1], "anchor": (0, 1), "shrink": min(1.0, 1.5 / grid.panel_height), "aspect": 15}
+        place = {"ax": axes[0, -1], "anchor": (0, 1), "shrink": min(1.0, 1.5 / panel_height), "aspect": 15}
         figure.colorbar(image, ticks=[0, 0.5, 1], **place).ax.tick_params(labelsize=7)
         figure.suptitle(text, fontsize=9)
     return figure
-
-
-def is_long(panel: Panel) -> bool:
-    return max(len(panel.rows), panel.split) > LONG
-
-
-def cells(text: str) -> int:
-    """Return how wide a text is, in characters; those of Chinese, Japanese and Korean are twice as wide as others."""
-    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
-
-
-def title(sentences: list[str], width: float) -> str:
-    """Return the sentences, each on lines of its own, at most `width` inches wide."""
-    most = width / (CHARACTER * 4 / 3)
-    parts = [textwrap.wrap(text, max(10, int(most * len(text) / max(1, cells(text))))) for text in sentences]
-    gap = "\n\n" if any(len(lines) > 1 for lines in parts) else "\n"
-    return gap.join("\n".join(map(embedded, lines)) for lines in parts)
 
 
 def draw_panel(panel: Panel, axes: Axes, source_reversed: bool, target_reversed: bool) -> AxesImage:
@@ -133,42 +94,58 @@ def draw_panel(panel: Panel, axes: Axes, source_reversed: bool, target_reversed:
     axes.set_yticks(range(len(panel.rows)), map(embedded, panel.rows), **labels)
     axes.tick_params(length=0)
     if is_long(panel):
-        help_the_eye(panel, axes)
+        axes.tick_params(labeltop=True, labelright=True)
+        for tick in [*axes.xaxis.get_major_ticks(), *axes.yaxis.get_major_ticks()]:
+            tick.label2.set_horizontalalignment("left")
+        for tokens, draw_line in ((panel.rows, axes.axhline), (panel.columns, axes.axvline)):
+            for number in range(5, len(tokens), 5):
+                draw_line(number - 0.5, color="0.85", linewidth=0.5)
     if panel.split < len(panel.columns):
         axes.axvline(panel.split - 0.5, color="black", linewidth=1)
     return image
 
 
-def help_the_eye(panel: Panel, axes: Axes) -> None:
-    """Repeat the labels on the opposite sides, and draw a thin line after every fifth token."""
-    axes.tick_params(labeltop=True, labelright=True)
-    for tick in axes.xaxis.get_major_ticks():
-        tick.label2.set_horizontalalignment("left")
-    for tick in axes.yaxis.get_major_ticks():
-        tick.label2.set_horizontalalignment("left")
-    for number in range(5, len(panel.rows), 5):
-        axes.axhline(number - 0.5, color="0.85", linewidth=0.5)
-    for number in range(5, len(panel.columns), 5):
-        axes.axvline(number - 0.5, color="0.85", linewidth=0.5)
+def is_long(panel: Panel) -> bool:
+    return max(len(panel.rows), panel.split) > LONG
+
+
+def title(sentences: list[str], width: float) -> str:
+    """Return the sentences, each on lines of its own, at most `width` inches wide."""
+    most = width / (CHARACTER * 4 / 3)
+    parts = [textwrap.wrap(text, max(10, int(most * len(text) / max(1, cells(text))))) for text in sentences]
+    gap = "\n\n" if any(len(lines) > 1 for lines in parts) else "\n"
+    return gap.join("\n".join(map(embedded, lines)) for lines in parts)
+
+
+def cells(text: str) -> int:
+    """Return how wide a text is, in characters; those of Chinese, Japanese and Korean are twice as wide as others."""
+    return len(text) + sum(unicodedata.east_asian_width(character) in "WF" for character in text)
+
+
+def is_right_to_left(text: str) -> bool:
+    """Return whether most letters of a text are written from right to left."""
+    kinds = [unicodedata.bidirectional(character) for character in text]
+    return kinds.count("R") + kinds.count("AL") > kinds.count("L")
+
+
+def embedded(text: str) -> str:
+    """Mark a text from right to left as such, also for programs that take a line to be from left to right, by invisible
+    characters around it (Unicode's RLE and PDF)."""
+    return f"\u202b{text}\u202c" if is_right_to_left(text) else text
 
 
 def page(title: str, svg: str) -> str:
     """Return an HTML page with one picture, which keeps its size: a large one scrolls."""
-    body = svg[svg.index("<svg") :]
     name = html.escape(title)
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{name}</title>'
     style = "body{font-family:sans-serif;margin:1em}"
+    body = svg[svg.index("<svg") :]
     return f'<!DOCTYPE html>\n<html lang="en"><head>{head}<style>{style}</style></head><body>{body}</body></html>\n'
 
 
 def save_weights(made: list[Panel], path: Path) -> None:
     """Write the data of a picture: weights (layers, rows, columns), tokens, and the number of source columns."""
     data = io.BytesIO()
-    np.savez(
-        data,
-        weights=np.stack([panel.weights.numpy() for panel in made]),
-        rows=np.array(made[0].rows),
-        columns=np.array(made[0].columns),
-        source_columns=made[0].split,
-    )
+    weights = np.stack([panel.weights.numpy() for panel in made])
+    np.savez(data, weights=weights, rows=made[0].rows, columns=made[0].columns, source_columns=made[0].split)
     write_whole(path, data.getvalue())

@@ -1,12 +1,30 @@
-"""The translations of a test set, and the files that contain them."""
+"""The translations of a test set, the files that contain them, their scores, and significance tests.
+
+BLEU, chrF, TER and the tests are those of sacrebleu. COMET is a learned metric, for which the package `unbabel-comet`
+is needed.
+"""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
+from statistics import mean
+
+from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.significance import PairedTest
 
 from lwc_fairseq_compat import UserError
 
 from ..files import read_lines
+
+COMET_MODEL = "Unbabel/wmt22-comet-da"
+INSTALL_COMET = "pip install '.[comet]' && pip install --no-deps unbabel-comet"
+"""The extra `comet` of setup.py lists what `unbabel-comet` needs, because its own requirements exclude NumPy 2."""
+
+Tagged = tuple[list[str], list[str]]
+"""The lines of a text, and lines with a tag for each word."""
 
 
 @dataclass(frozen=True)
@@ -20,47 +38,34 @@ class Translations:
 
 def read_generated(path: Path) -> Translations:
     """Read the source (S-), the best hypothesis (H-) and the reference (T-) of each sentence from the output of
-    fairseq-generate.
-
-    Raises:
-        UserError: the output is not complete.
-    """
+    fairseq-generate. Raises UserError if the output is not complete."""
     kinds: dict[str, dict[int, str]] = {"S": {}, "H": {}, "T": {}}
     line = ""
     with path.open(encoding="utf-8") as lines:
         for line in lines:
-            kind, dash, rest = line.partition("-")
-            number, tab, fields = rest.rstrip("\n").partition("\t")
-            if dash and kind in kinds and tab:
-                kinds[kind].setdefault(int(number), fields.rpartition("\t")[2])  # after the score, if there is one
-    sources, hypotheses, references = kinds.values()
-    whole = line.startswith("Generate ") and sources.keys() == hypotheses.keys() == references.keys()
+            if match := re.match(r"([SHT])-(\d+)\t(?:.*\t)?(.*)", line):  # after the score, if there is one
+                kinds[match[1]].setdefault(int(match[2]), match[3])
+    source, hypotheses, references = kinds.values()
+    whole = line.startswith("Generate ") and source.keys() == hypotheses.keys() == references.keys()
     if not whole or not hypotheses:
         raise UserError(f"{path}: not the whole output of fairseq-generate; remove it and run the row again")
-    ordered = [[lines[number] for number in sorted(lines)] for lines in (hypotheses, references, sources)]
+    ordered = [[lines[number] for number in sorted(lines)] for lines in (hypotheses, references, source)]
     return Translations(ordered[0], [ordered[1]], ordered[2])
 
 
 def read_hypotheses(path: Path) -> list[str]:
     """Read translations from a text file, one per line, or from the output of fairseq-generate or fairseq-interactive.
-
-    Raises:
-        UserError: the file cannot be read, or is empty.
-    """
+    Raises UserError if the file cannot be read, or is empty."""
     lines = read_lines(path)
-    found: dict[int, str] = {}
+    best: dict[int, str] = {}
     for line in lines:
         if match := re.match(r"H-(\d+)\t\S+\t(.*)", line):
-            found.setdefault(int(match[1]), match[2])
-    return [found[number] for number in sorted(found)] or lines
+            best.setdefault(int(match[1]), match[2])
+    return [best[number] for number in sorted(best)] or lines
 
 
 def with_references(translations: Translations, references: list[list[str]]) -> Translations:
-    """Return the same hypotheses with other references.
-
-    Raises:
-        UserError: a reference has a different number of sentences.
-    """
+    """Return the same hypotheses with other references. Raises UserError if these have a different number of lines."""
     for reference in references:
         if len(reference) != len(translations.hypotheses):
             raise UserError(
@@ -68,3 +73,117 @@ def with_references(translations: Translations, references: list[list[str]]) -> 
                 "files that match the test set line by line"
             )
     return Translations(translations.hypotheses, references)
+
+
+@dataclass
+class Score:
+    """sacrebleu's options. The papers' data are tokenised, so sacrebleu does not tokenise by default."""
+
+    tokenize: str = "none"
+    lowercase: bool = False
+
+
+def bleu(options: Score) -> BLEU:
+    """Return sacrebleu's BLEU metric. Raises UserError if sacrebleu has no such tokenizer."""
+    if options.tokenize not in BLEU.TOKENIZERS:
+        raise UserError(f"score: tokenize: {options.tokenize}: sacrebleu has {', '.join(BLEU.TOKENIZERS)}")
+    return BLEU(tokenize=options.tokenize, lowercase=options.lowercase, force=True)
+
+
+def score(translations: Translations, options: Score) -> dict:
+    """Return BLEU and chrF2, their signatures, and the number of translated words divided by the number of reference
+    words."""
+    metric, chrf = bleu(options), CHRF()
+    result = metric.corpus_score(translations.hypotheses, translations.references)
+    return {
+        "bleu": round(result.score, 2),
+        "signature": str(metric.get_signature()),
+        "chrf": round(chrf.corpus_score(translations.hypotheses, translations.references).score, 2),
+        "chrf_signature": str(chrf.get_signature()),
+        "length_ratio": round(result.ratio, 3),
+    }
+
+
+def significance(baseline: list[Translations], system: list[Translations], options: Score) -> float:
+    """Return p of sacrebleu's approximate randomization test on BLEU, two-sided, with 10,000 trials.
+
+    A trial exchanges the translations of the two systems, with probability 1/2 for each sentence of each seed. p is the
+    share of trials whose difference exceeds the real one. BLEU is that of the sentences of all seeds together, as in
+    Clark et al., *Better Hypothesis Testing for Statistical Machine Translation: Controlling for Optimizer
+    Instability*, ACL 2011.
+
+    Args:
+        baseline, system: the translations of each seed, in the same order of seeds.
+    """
+    hypotheses = [list(chain(*(seed.hypotheses for seed in seeds))) for seeds in (baseline, system)]
+    if hypotheses[0] == hypotheses[1]:
+        return 1.0  # sacrebleu returns 1/10,001, because no trial's difference exceeds 0
+    references = [list(chain(*lines)) for lines in zip(*(seed.references for seed in baseline), strict=True)]
+    systems = list(zip(("baseline", "system"), hypotheses, strict=True))
+    _, scores = PairedTest(systems, {"BLEU": bleu(options)}, references, test_type="ar")()
+    return scores["BLEU"][1].p_value
+
+
+def part_of_speech_bleu(tags: Sequence[str], systems: dict[str, Tagged], reference: Tagged) -> dict[str, list[float]]:
+    """Compute BLEU-1 to BLEU-4 of each system from only the words whose tags begin with one of `tags`, as NNS begins
+    with NN (Zhang, Xiong, Su, 2018, Table 3). Raises UserError if a line does not have as many tags as words."""
+    chosen = {name: words_tagged(tags, name, *tagged) for name, tagged in systems.items()}
+    references = [words_tagged(tags, "the reference", *reference)]
+    metrics = [BLEU(tokenize="none", force=True, max_ngram_order=n) for n in (1, 2, 3, 4)]
+    return {
+        name: [round(metric.corpus_score(lines, references).score, 2) for metric in metrics]
+        for name, lines in chosen.items()
+    }
+
+
+def words_tagged(tags: Sequence[str], name: str, lines: list[str], tagged: list[str]) -> list[str]:
+    """Return the words of each line that count. The name is that of the system, for error messages."""
+    if len(lines) != len(tagged):
+        raise UserError(f"{name}: {len(lines)} lines, but {len(tagged)} lines of tags")
+    chosen = []
+    for number, (line, tags_of_line) in enumerate(zip(lines, tagged, strict=True), 1):
+        words, of_words = line.split(), tags_of_line.split()
+        if len(words) != len(of_words):
+            raise UserError(f"{name}, line {number}: {len(words)} words, but {len(of_words)} tags")
+        chosen.append(" ".join(word for word, tag in zip(words, of_words, strict=True) if tag.startswith(tuple(tags))))
+    return chosen
+
+
+def comet_scores(
+    model: str, systems: dict[str, list[str]], source: list[str], reference: list[str]
+) -> tuple[dict[str, float], str]:
+    """Return the mean COMET of each system, where higher is better, and its signature.
+
+    Args:
+        model: the name of a model, which COMET downloads, or the path of a model's checkpoint.
+
+    Raises UserError if COMET is not installed, or cannot load the model.
+    """
+    try:
+        import comet
+
+        release = version("unbabel-comet")
+    except ImportError as error:  # there is no such module, or it is of another distribution
+        raise UserError(f"--comet: {error}; install COMET with: {INSTALL_COMET}") from error
+    import torch  # which nothing else here needs
+
+    try:
+        path = model if Path(model).exists() else comet.download_model(model)
+    except KeyError as error:
+        raise UserError(
+            f"--comet-model {model}: there is no such file, and COMET cannot download a model of that name "
+            "here: download it where there is a network, and give the path of its checkpoints/model.ckpt"
+        ) from error
+    try:
+        network = comet.load_from_checkpoint(str(path))
+    except Exception as error:  # COMET itself raises Exception, and what it is built on, errors of many kinds
+        reason, *_ = str(error).split("\n")
+        raise UserError(f"--comet-model {model}: COMET cannot load it: {reason}") from error
+    samples = [
+        {"src": src, "ref": ref, "mt": hypothesis}
+        for hypotheses in systems.values()
+        for src, ref, hypothesis in zip(source, reference, hypotheses, strict=True)
+    ]
+    scores = iter(network.predict(samples, gpus=int(torch.cuda.is_available())).scores)
+    means = {name: round(mean(next(scores) for _ in lines), 4) for name, lines in systems.items()}
+    return means, f"{model}, unbabel-comet {release}, first reference"

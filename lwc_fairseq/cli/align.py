@@ -15,8 +15,8 @@ from ..markdown import table
 from .arguments import add_first, add_model, check_first, number_or_all
 
 if TYPE_CHECKING:
+    from ..analysis.alignment import ErrorRate
     from ..analysis.attention import Forced
-    from ..analysis.error_rate import ErrorRate
 
 
 def add_align(commands) -> None:
@@ -29,18 +29,13 @@ def add_align(commands) -> None:
         "together, a target word the mean of its sub-words. Sub-words are those of subword-nmt (@@) or "
         "sentencepiece (U+2581).",
     )
+    add = align.add_argument
     add_model(align)
-    align.add_argument("--subset", default="test", help="the subset of the data (default: test)")
-    align.add_argument(
-        "--layer", type=number_or_all, default="all", metavar="K", help="layer, from 0, or all for the mean (default)"
-    )
-    align.add_argument(
-        "--head", type=number_or_all, default="all", metavar="H", help="head, from 0, or all for the mean (default)"
-    )
-    align.add_argument("--out", type=Path, metavar="FILE", help="output file (default: standard output)")
-    align.add_argument(
-        "--gold", type=Path, metavar="FILE", help="gold alignments; print each layer's error rate instead of links"
-    )
+    add("--subset", default="test", help="the subset of the data (default: test)")
+    add("--layer", type=number_or_all, default="all", metavar="K", help="layer, from 0, or all for the mean (default)")
+    add("--head", type=number_or_all, default="all", metavar="H", help="head, from 0, or all for the mean (default)")
+    add("--out", type=Path, metavar="FILE", help="output file (default: standard output)")
+    add("--gold", type=Path, metavar="FILE", help="gold alignments; print each layer's error rate instead of links")
     add_first(align)
     align.set_defaults(call=align_command)
 
@@ -59,18 +54,21 @@ def add_aer(commands) -> None:
 
 
 def align_command(args: argparse.Namespace) -> int:
-    from ..analysis.alignment import links, pharaoh
+    from ..analysis.alignment import layer_error_rates, links, pharaoh, read_alignments
 
     check_first(args)
     if args.gold is not None:
         if args.out or args.layer is not None or args.head is not None:
             raise UserError("--gold prints every layer: leave out --out, --layer and --head, or leave out --gold")
-        print_error_rates(args)
+        gold = read_alignments(args.gold, args.gold_first)  # before the model, which takes longer to load
+        rates = layer_error_rates(forced(args), gold, args.gold)
+        rows = [[name, *percentages(rate)] for name, rate in rates.items()]
+        print("\n".join(table(["layer", "AER", "precision", "recall"], rows)))
         return 0
     if args.out:
         make_place(args.out)
-    found = {one.number: pharaoh(links(one, args.layer, args.head)) for one in forced(args)}
-    text = "".join(found[number] + "\n" for number in sorted(found))
+    lines = {sentence.number: pharaoh(links(sentence, args.layer, args.head)) for sentence in forced(args)}
+    text = "".join(lines[number] + "\n" for number in sorted(lines))
     if args.out is None:
         sys.stdout.write(text)
     else:
@@ -85,24 +83,12 @@ def forced(args: argparse.Namespace) -> Iterator["Forced"]:
     return force(*load(args.checkpoint, args.data), args.subset)
 
 
-def print_error_rates(args: argparse.Namespace) -> None:
-    """Print a row for each layer, and a row for the mean over layers."""
-    from ..analysis.error_rate import layer_error_rates
-    from ..analysis.gold import read_alignments
-
-    gold = read_alignments(args.gold, args.gold_first)  # before the model, which takes longer to load
-    rates = layer_error_rates(forced(args), gold, args.gold)
-    rows = [[name, *percentages(rate)] for name, rate in rates.items()]
-    print("\n".join(table(["layer", "AER", "precision", "recall"], rows)))
-
-
 def percentages(rate: "ErrorRate") -> list[str]:
     return [f"{100 * value:.2f}" for value in astuple(rate)]
 
 
 def aer_command(args: argparse.Namespace) -> int:
-    from ..analysis.error_rate import error_rate
-    from ..analysis.gold import read_alignments, read_links
+    from ..analysis.alignment import error_rate, read_alignments, read_links
 
     rate = error_rate(read_links(args.hypothesis), read_alignments(args.gold, args.gold_first))
     print("AER {}, precision {}, recall {}".format(*percentages(rate)))

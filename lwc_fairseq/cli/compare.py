@@ -11,8 +11,7 @@ from ..files import make_folder, read_lines
 from .arguments import growing, named_path, positive
 
 if TYPE_CHECKING:
-    from ..analysis.comet import Comet
-    from ..analysis.compare import Sentences
+    from ..analysis.translations import Tagged
 
 
 def add_compare(commands) -> None:
@@ -22,61 +21,30 @@ def add_compare(commands) -> None:
         description="Print scores with sacrebleu's signatures, a paired test against the first system, "
         "scores by source length and by part of speech, and the sentences on which the systems differ most.",
     )
-    compare.add_argument(
-        "systems", nargs="+", type=named_path, metavar="NAME=FILE", help="text, or fairseq-generate's output"
-    )
-    compare.add_argument(
-        "--ref", action="append", required=True, type=Path, metavar="FILE", help="references; can be repeated"
-    )
-    compare.add_argument("--src", type=Path, metavar="FILE", help="the source, for scores by source length")
-    compare.add_argument("--groups", type=growing, metavar="N,N,...", help="source lengths at which groups begin")
-    compare.add_argument("--ter", action="store_true", help="also compute TER, the translation edit rate")
-    compare.add_argument(
+    add = compare.add_argument
+    add("systems", nargs="+", type=named_path, metavar="NAME=FILE", help="text, or fairseq-generate's output")
+    add("--ref", action="append", required=True, type=Path, metavar="FILE", help="references; can be repeated")
+    add("--src", type=Path, metavar="FILE", help="the source, for scores by source length")
+    add("--groups", type=growing, metavar="N,N,...", help="source lengths at which groups begin")
+    add("--ter", action="store_true", help="also compute TER, the translation edit rate")
+    add(
         "--comet", action="store_true", help="also compute COMET, which needs unbabel-comet, --src and detokenised text"
     )
-    compare.add_argument(
-        "--comet-model", metavar="MODEL", help="a name, or a checkpoint's path (default: Unbabel/wmt22-comet-da)"
-    )
-    compare.add_argument(
-        "--tags", action="append", default=[], metavar="TAG,...", help="such as NN,VB; can be repeated"
-    )
-    compare.add_argument("--ref-tags", type=Path, metavar="FILE", help="tags of the words of the (first) reference")
-    compare.add_argument(
+    add("--comet-model", metavar="MODEL", help="a name, or a checkpoint's path (default: Unbabel/wmt22-comet-da)")
+    add("--tags", action="append", default=[], metavar="TAG,...", help="such as NN,VB; can be repeated")
+    add("--ref-tags", type=Path, metavar="FILE", help="tags of the words of the (first) reference")
+    add(
         "--system-tags", action="append", type=named_path, default=[], metavar="NAME=FILE", help="the same for a system"
     )
-    compare.add_argument(
-        "--differences", type=positive, default=10, metavar="N", help="sentences to show (default: 10)"
-    )
-    compare.add_argument("--out", type=Path, metavar="DIR", help="write compare.md, compare.json and lengths.png")
+    add("--differences", type=positive, default=10, metavar="N", help="sentences to show (default: 10)")
+    add("--out", type=Path, metavar="DIR", help="write compare.md, compare.json and lengths.png")
     compare.set_defaults(call=compare_command)
 
 
 def compare_command(args: argparse.Namespace) -> int:
-    from ..analysis.compare import GROUPS, Sentences, compare
-    from ..analysis.comparison_page import markdown, write
-    from ..analysis.translations import read_hypotheses
+    from ..analysis.comparison import GROUPS, Sentences, compare, markdown, write
+    from ..analysis.translations import COMET_MODEL, part_of_speech_bleu, read_hypotheses
 
-    check_idle(args)
-    check_different([name for name, _ in args.systems], "NAME=FILE")
-    systems = {name: read_hypotheses(path) for name, path in args.systems}
-    source = read_lines(args.src) if args.src else None
-    sentences = Sentences(systems, [read_lines(path) for path in args.ref], source)
-    print(f"comparing {len(systems)} systems on {len(sentences.references[0])} lines", file=sys.stderr)
-    comet = make_comet(args) if args.comet else None
-    found = compare(sentences, args.groups or GROUPS, args.differences, args.ter)
-    if comet is not None:
-        comet.add_to(found, sentences)
-    if args.tags:
-        found.parts = parts_of_speech(args, sentences)
-    print(markdown(found), end="")
-    if args.out:
-        make_folder(args.out)
-        print("wrote " + ", ".join(map(str, write(found, args.out))), file=sys.stderr)
-    return 0
-
-
-def check_idle(args: argparse.Namespace) -> None:
-    """Raises UserError if an argument has no effect, because the one that it belongs to is missing."""
     idle = {
         "--ref-tags": ("--tags", args.ref_tags and not args.tags),
         "--system-tags": ("--tags", args.system_tags and not args.tags),
@@ -86,33 +54,39 @@ def check_idle(args: argparse.Namespace) -> None:
     for option, (needed, is_idle) in idle.items():
         if is_idle:
             raise UserError(f"{option} has no effect without {needed}: add {needed}, or leave {option} out")
-
-
-def make_comet(args: argparse.Namespace) -> "Comet":
-    from ..analysis.comet import MODEL, Comet
-
-    if not args.src:
+    check_different([name for name, _ in args.systems], "NAME=FILE")
+    systems = {name: read_hypotheses(path) for name, path in args.systems}
+    source = read_lines(args.src) if args.src else None
+    sentences = Sentences(systems, [read_lines(path) for path in args.ref], source)
+    print(f"comparing {len(systems)} systems on {len(sentences.references[0])} lines", file=sys.stderr)
+    if args.comet and not args.src:
         raise UserError("--comet: --src is needed, because COMET reads the source")
-    return Comet(args.comet_model or MODEL)
+    comet_model = args.comet_model or COMET_MODEL if args.comet else None
+    comparison = compare(sentences, args.groups or GROUPS, args.differences, args.ter, comet_model)
+    if args.tags:
+        tagged = tagged_systems(args, systems)
+        reference = sentences.references[0], read_lines(args.ref_tags)
+        comparison.parts = {tags: part_of_speech_bleu(tags.split(","), tagged, reference) for tags in args.tags}
+    print(markdown(comparison), end="")
+    if args.out:
+        make_folder(args.out)
+        print("wrote " + ", ".join(map(str, write(comparison, args.out))), file=sys.stderr)
+    return 0
 
 
-def parts_of_speech(args: argparse.Namespace, sentences: "Sentences") -> dict[str, dict[str, list[float]]]:
-    """Compute BLEU-1 to BLEU-4, by the tags in --tags, of the systems that have tags.
+def tagged_systems(args: argparse.Namespace, systems: dict[str, list[str]]) -> "dict[str, Tagged]":
+    """Return the systems that have tags, and their tags.
 
     Raises:
         UserError: the reference has no tags, no system has tags, or an unknown system has tags.
     """
-    from ..analysis.parts_of_speech import part_of_speech_bleu
-
     check_different([name for name, _ in args.system_tags], "--system-tags")
-    tagged = {name: read_lines(path) for name, path in args.system_tags}
-    unknown = sorted(tagged.keys() - sentences.systems.keys())
-    if not args.ref_tags or not tagged or unknown:
+    tags = {name: read_lines(path) for name, path in args.system_tags}
+    unknown = sorted(tags.keys() - systems.keys())
+    if not args.ref_tags or not tags or unknown:
         what = f"no system is called {unknown[0]}" if unknown else "--ref-tags and --system-tags are needed"
         raise UserError(f"--tags: {what}")
-    systems = {name: (sentences.systems[name], tags) for name, tags in tagged.items()}
-    reference = sentences.references[0], read_lines(args.ref_tags)
-    return {tags: part_of_speech_bleu(tags.split(","), systems, reference) for tags in args.tags}
+    return {name: (systems[name], tags[name]) for name in tags}
 
 
 def check_different(names: list[str], where: str) -> None:

@@ -67,8 +67,8 @@ def add_table(commands) -> None:
 
 def make_table(args: argparse.Namespace) -> int:
     """Run a table. Returns the exit status, which is 1 if a row failed."""
-    from ..analysis.gold import read_alignments
-    from ..analysis.score import bleu
+    from ..analysis.alignment import read_alignments
+    from ..analysis.translations import bleu
     from ..experiments.jobs import Settings
     from ..experiments.page import write_table
     from ..experiments.results import collect

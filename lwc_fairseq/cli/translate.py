@@ -4,7 +4,6 @@ import argparse
 import logging
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -13,6 +12,9 @@ from lwc_fairseq_compat.search_options import check_search
 
 from ..environment import import_plugins
 from .arguments import add_subwords, add_user_dir, positive
+
+SUBWORDS_HINT = " (if the data has sub-words, --bpe-codes or --sentencepiece-model makes them)"
+"""Added to a warning of unknown tokens."""
 
 
 def add_translate(commands) -> None:
@@ -24,28 +26,23 @@ def add_translate(commands) -> None:
         "file, the text must be tokenized as the data and, unless one of the options below splits it, consist of its "
         "sub-words.",
     )
-    translate.add_argument("checkpoints", nargs="+", metavar="CHECKPOINT", help="a model; several are an ensemble")
-    translate.add_argument("--data", metavar="DIR", help="the folder of binary data (default: that of the training)")
+    add = translate.add_argument
+    add("checkpoints", nargs="+", metavar="CHECKPOINT", help="a model; several are an ensemble")
+    add("--data", metavar="DIR", help="the folder of binary data (default: that of the training)")
     add_subwords(translate, "the lines are")
-    translate.add_argument("--beam", type=positive, default=5, metavar="N", help="beam width (default: 5)")
-    translate.add_argument("--lenpen", type=float, default=1.0, metavar="ALPHA", help="length penalty (default: 1)")
-    translate.add_argument(
-        "--gnmt-length-penalty", action="store_true", help="divide by the length penalty of Wu et al. (2016)"
-    )
-    translate.add_argument(
-        "--batch-size", type=positive, default=64, metavar="N", help="sentences translated at a time (default: 64)"
-    )
-    translate.add_argument(
+    add("--beam", type=positive, default=5, metavar="N", help="beam width (default: 5)")
+    add("--lenpen", type=float, default=1.0, metavar="ALPHA", help="length penalty (default: 1)")
+    add("--gnmt-length-penalty", action="store_true", help="divide by the length penalty of Wu et al. (2016)")
+    add("--batch-size", type=positive, default=64, metavar="N", help="sentences translated at a time (default: 64)")
+    add(
         "--buffer-size",
         type=positive,
         default=1024,
         metavar="N",
         help="lines read before they are translated, to sort them by length (default: 1024)",
     )
-    translate.add_argument(
-        "--detokenize", action="store_true", help="write raw text instead of tokens; what was lower-cased stays so"
-    )
-    translate.add_argument("--cpu", action="store_true", help="do not use a GPU")
+    add("--detokenize", action="store_true", help="write raw text instead of tokens; what was lower-cased stays so")
+    add("--cpu", action="store_true", help="do not use a GPU")
     add_user_dir(translate)
     translate.set_defaults(call=translate_command)
 
@@ -54,8 +51,6 @@ def translate_command(args: argparse.Namespace) -> int:
     import torch
     from tqdm import tqdm
 
-    from ..analysis.panels import unknown
-    from ..analysis.subwords import SUBWORDS_HINT
     from ..hub import load
 
     check_search({"beam": args.beam, "lenpen": args.lenpen})
@@ -76,11 +71,11 @@ def translate_command(args: argparse.Namespace) -> int:
     if is_typed:
         print("lwc-fairseq: type a sentence a line; Ctrl-D ends", file=sys.stderr)
     with tqdm(desc="translating", unit=" lines", mininterval=5, disable=is_typed) as progress:
-        for buffer in chunks(lines, 1 if is_typed else args.buffer_size):
+        while buffer := list(islice(lines, 1 if is_typed else args.buffer_size)):
             damaged += [i for i, line in enumerate(buffer, read + 1) if "\N{REPLACEMENT CHARACTER}" in line]
             read += len(buffer)
             tokens = [model.apply_bpe(model.tokenize(line)) for line in buffer]
-            missing.update(token for line in tokens for token in unknown(model.src_dict, line))
+            missing.update(token for line in tokens for token in line.split() if token not in model.src_dict)
             encoded = [model.binarize(line) for line in tokens]
             for best, *_ in model.generate(encoded, args.beam, lenpen=args.lenpen):
                 print(model.decode(best["tokens"]))
@@ -90,7 +85,10 @@ def translate_command(args: argparse.Namespace) -> int:
         more = f" (and {len(damaged) - 1:,} more)" if len(damaged) > 1 else ""
         warn(f"line {damaged[0]:,}{more} is not UTF-8: convert the text, for example with iconv")
     if missing:
-        warn_of_unknown(missing, hint="" if model.bpe else SUBWORDS_HINT)
+        examples = " ".join(token for token, _ in missing.most_common(5))
+        tokens = "1 token is" if missing.total() == 1 else f"{missing.total():,} tokens are"
+        hint = "" if model.bpe else SUBWORDS_HINT
+        warn(f"{tokens} not in the vocabulary, so the model read <unk>, most often for: {examples}{hint}")
     return 0
 
 
@@ -103,18 +101,5 @@ def is_text(path: Path) -> bool:
     return bool(head) and b"\0" not in head and not head.startswith((b"\x80", b"PK"))
 
 
-def warn_of_unknown(missing: Counter, hint: str) -> None:
-    examples = " ".join(token for token, _ in missing.most_common(5))
-    number = missing.total()
-    tokens = "1 token is" if number == 1 else f"{number:,} tokens are"
-    warn(f"{tokens} not in the vocabulary, so the model read <unk>, most often for: {examples}{hint}")
-
-
 def warn(what: str) -> None:
     print(f"lwc-fairseq: warning: {what}", file=sys.stderr)
-
-
-def chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
-    """Yield lists of at most `size` lines."""
-    while chunk := list(islice(lines, size)):
-        yield chunk

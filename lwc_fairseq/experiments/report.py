@@ -16,13 +16,10 @@ from tqdm import tqdm
 
 from lwc_fairseq_compat import UserError
 
-from ..analysis.attention import force, load
-from ..analysis.compare import GROUPS, Sentences, largest_differences, length_groups
-from ..analysis.comparison_page import group_name, make_groups_figure
-from ..analysis.error_rate import layer_error_rates
-from ..analysis.gold import Gold, read_alignments
+from ..analysis.alignment import Gold, layer_error_rates, read_alignments
+from ..analysis.attention import force, load, panels, sentences
+from ..analysis.comparison import GROUPS, Sentences, group_name, largest_differences, length_groups, make_groups_figure
 from ..analysis.page import as_png, definitions, image, page, table
-from ..analysis.panels import panels, sentences
 from ..analysis.picture import make_figure
 from ..analysis.translations import read_generated
 from ..environment import import_plugins

@@ -15,10 +15,8 @@ import sacrebleu
 
 from lwc_fairseq_compat import UserError
 
-from ..analysis.error_rate import error_rate
-from ..analysis.gold import Gold, read_links
-from ..analysis.score import score, significance
-from ..analysis.translations import Translations, read_generated, with_references
+from ..analysis.alignment import Gold, error_rate, read_links
+from ..analysis.translations import Translations, read_generated, score, significance, with_references
 from ..environment import hardware, versions
 from ..files import read_lines
 from .identity import data_content, file_content

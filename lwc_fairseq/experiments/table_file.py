@@ -15,8 +15,8 @@ from fairseq.models import ARCH_MODEL_REGISTRY
 import lwc_fairseq
 from lwc_fairseq_compat import UserError
 
-from ..analysis.compare import check_name
-from ..analysis.score import Score
+from ..analysis.comparison import check_name
+from ..analysis.translations import Score
 from ..environment import import_plugins
 from ..typed_yaml import as_settings, read_yaml
 from .layout import FILES

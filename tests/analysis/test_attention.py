@@ -118,7 +118,7 @@ def test_a_right_to_left_translation_is_shown_in_reading_order(left_pad_target):
         ConcatTranslationTask(ConcatTranslationConfig(reverse_target=reverse), dictionary, dictionary)
         for reverse in (False, True)
     ]
-    (plain,), (reverse,) = (force_batch(model, task, sample, torch.device("cpu")) for task in tasks)
+    (plain,), (reverse,) = (force_batch(model, task, sample) for task in tasks)
     assert plain.target == ["w4", "w5", "</s>"] and reverse.target == ["w5", "w4", "</s>"]
     assert plain.source == reverse.source == ["w1", "w2", "</s>"] and reverse.number == 3
     for before, after in zip(plain.attentions, reverse.attentions, strict=True):

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from conftest import LONG, run
-from lwc_fairseq.analysis.compare import Sentences, compare, length_groups
-from lwc_fairseq.analysis.comparison_page import make_groups_figure
-from lwc_fairseq.analysis.parts_of_speech import part_of_speech_bleu
+from lwc_fairseq.analysis.comparison import Sentences, compare, length_groups, make_groups_figure
+from lwc_fairseq.analysis.translations import part_of_speech_bleu
 from sentences import REFERENCES, generated, worse
 
 

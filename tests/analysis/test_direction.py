@@ -2,7 +2,7 @@
 
 import pytest
 
-from lwc_fairseq.analysis.direction import embedded, is_right_to_left
+from lwc_fairseq.analysis.picture import embedded, is_right_to_left
 
 
 @pytest.mark.parametrize(

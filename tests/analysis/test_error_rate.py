@@ -2,8 +2,7 @@
 
 import pytest
 
-from lwc_fairseq.analysis.error_rate import ErrorRate, error_rate
-from lwc_fairseq.analysis.gold import Gold
+from lwc_fairseq.analysis.alignment import ErrorRate, Gold, error_rate
 
 
 def test_error_rate_by_hand():

@@ -2,14 +2,15 @@
 
 import pytest
 
+from lwc_fairseq.analysis.alignment import Gold, check_inside, read_alignments, read_links
 from lwc_fairseq.analysis.attention import Forced
-from lwc_fairseq.analysis.gold import Gold, check_inside, parse_line, read_alignments, read_links
 
 
-def test_gold_formats():
-    assert parse_line("0-1 2p3 4?5", 0) == Gold({(0, 1)}, {(0, 1), (2, 3), (4, 5)})
-    assert parse_line("1-2", 1) == Gold({(0, 1)}, {(0, 1)})
-    assert parse_line("", 0) == Gold(set(), set())
+def test_gold_formats(tmp_path):
+    (tmp_path / "gold").write_text("0-1 2p3 4?5\n\n")
+    assert read_alignments(tmp_path / "gold") == [Gold({(0, 1)}, {(0, 1), (2, 3), (4, 5)}), Gold(set(), set())]
+    (tmp_path / "gold").write_text("1-2\n")
+    assert read_alignments(tmp_path / "gold", 1) == [Gold({(0, 1)}, {(0, 1)})]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from conftest import make_abd, make_deepatt, make_dictionary, make_lwc
-from lwc_fairseq.analysis.panels import MEAN, panels, sentences
+from lwc_fairseq.analysis.attention import MEAN, panels, sentences
 from lwc_fairseq.tasks.concat_translation import ConcatTranslationConfig, ConcatTranslationTask
 
 SOURCE, TARGET = "w1 w2 w3 w4", "w5 w6 w7"

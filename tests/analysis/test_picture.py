@@ -11,9 +11,8 @@ from fontTools.fontBuilder import FontBuilder
 from fontTools.ttLib.tables._g_l_y_f import Glyph
 
 from conftest import TINY_LWC, TINY_TRAINING, binarize, run
-from lwc_fairseq.analysis.direction import embedded
-from lwc_fairseq.analysis.panels import Panel
-from lwc_fairseq.analysis.picture import CELL, draw, make_figure, page
+from lwc_fairseq.analysis.attention import Panel
+from lwc_fairseq.analysis.picture import CELL, draw, embedded, make_figure, page
 
 HEBREW, ARABIC = "סבא שלי בן שבעים ושמונה .", "جدي عمره ثمانية وسبعون عاما ( Bonn 123 ) ."
 RARE = "\U00030123"

@@ -3,8 +3,7 @@
 import pytest
 from sacrebleu import corpus_bleu
 
-from lwc_fairseq.analysis.score import Score, bleu, score, significance
-from lwc_fairseq.analysis.translations import Translations, with_references
+from lwc_fairseq.analysis.translations import Score, Translations, bleu, score, significance, with_references
 from sentences import REFERENCES, worse
 
 

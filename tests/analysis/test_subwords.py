@@ -2,7 +2,8 @@
 
 import pytest
 
-from lwc_fairseq.analysis.subwords import join, segmenter, word_numbers
+from lwc_fairseq.analysis.attention import join, word_numbers
+from lwc_fairseq.cli.attention import segmenter
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lwc_fairseq.analysis.score import Score, score
-from lwc_fairseq.analysis.translations import Translations
+from lwc_fairseq.analysis.translations import Score, Translations, score
 from lwc_fairseq.experiments.jobs import Settings
 from lwc_fairseq.experiments.page import plot_curve, table_page, write_table
 from lwc_fairseq.experiments.results import Result, collect, read_record

@@ -1,0 +1,216 @@
+"""Comparison of several systems' translations: scores, scores by source length, the largest differences, and the
+files compare.md, compare.json and lengths.png with them."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import cycle
+from pathlib import Path
+
+from matplotlib.figure import Figure
+from sacrebleu import sentence_chrf
+from sacrebleu.metrics import CHRF, TER
+
+from lwc_fairseq_compat import UserError
+
+from ..files import write_whole
+from ..markdown import as_text, table
+from .fonts import fonts_for
+from .page import as_png
+from .translations import Score, Translations, bleu, comet_scores, significance
+
+VARIANTS = {"BLEU": Score(), "BLEU, lower-cased": Score(lowercase=True), "BLEU, 13a": Score(tokenize="13a")}
+"""Variants of BLEU: the papers' BLEU on tokenised text, with and without case, and BLEU with sacrebleu's tokenizer."""
+
+GROUPS = (10, 20, 30, 40, 50)
+"""The source lengths at which groups begin. Zhang, Xiong, Su (2018) use [0, 10), [10, 20), ..., [50, ∞)."""
+
+
+def check_name(name: str, what: str) -> None:
+    """Raises UserError if a system cannot have this name on pages and pictures; `what` precedes it in the message."""
+    if name in ("source", "reference"):  # they stand beside the systems
+        raise UserError(f"{what} {name}, as the {name} itself is called on pages: give another name")
+    if name.splitlines() != [name] or "\t" in name or not name.strip():
+        raise UserError(f"{what} {name!r}: give a name without tabs and line breaks")
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """The lines to compare, one per sentence. Significance tests compare the first system with each other system."""
+
+    systems: dict[str, list[str]]
+    references: list[list[str]]
+    source: list[str] | None = None
+
+    def check(self) -> None:
+        """Raises UserError if a name would be lost beside another, or two files have different numbers of lines."""
+        for name in self.systems:
+            check_name(name, "a system is called")
+        named = [(f"reference {i}", lines) for i, lines in enumerate(self.references, 1)] + [*self.systems.items()]
+        if self.source is not None:
+            named.append(("the source", self.source))
+        first, expected = named[0][0], len(named[0][1])
+        for name, lines in named:
+            if len(lines) != expected:
+                raise UserError(
+                    f"{name} has {len(lines)} lines, {first} has {expected}: give files of the same sentences"
+                )
+
+
+@dataclass
+class Comparison:
+    """The result of :func:`compare`."""
+
+    signatures: dict[str, str]
+    scores: dict[str, dict[str, float]]  # by system, then by metric; and the length ratio, and p (not for the first)
+    groups: list[dict] = field(default_factory=list)
+    parts: dict[str, dict[str, list[float]]] = field(default_factory=dict)  # by tags, then by system: BLEU-1 to BLEU-4
+    differences: list[dict] = field(default_factory=list)
+
+
+def compare(
+    sentences: Sentences,
+    bounds: Sequence[int] = GROUPS,
+    differences: int = 10,
+    ter: bool = False,
+    comet_model: str | None = None,
+) -> Comparison:
+    """Compare the systems in everything except parts of speech. Raises UserError if two files have different numbers of
+    lines, or as :func:`comet_scores` does.
+
+    Args:
+        bounds: the source lengths at which groups begin. Groups need a source.
+        differences: the number of sentences with the largest differences to return.
+        ter: also compute TER, the translation edit rate.
+        comet_model: the model to compute COMET with, which needs a source.
+    """
+    sentences.check()
+    comet, signature = {}, ""
+    if comet_model:  # first, because it may not be installed
+        comet, signature = comet_scores(comet_model, sentences.systems, sentences.source, sentences.references[0])
+    metrics = {**{name: bleu(options) for name, options in VARIANTS.items()}, "chrF2": CHRF()}
+    if ter:
+        metrics["TER"] = TER()
+    scores = {}
+    for name, lines in sentences.systems.items():
+        results = {metric: metrics[metric].corpus_score(lines, sentences.references) for metric in metrics}
+        scores[name] = {metric: round(result.score, 2) for metric, result in results.items()}
+        scores[name]["length ratio"] = round(results["BLEU"].ratio, 3)
+    signatures = {name: str(metric.get_signature()) for name, metric in metrics.items()}
+    first, *others = sentences.systems
+    for name in others:
+        pair = [[Translations(sentences.systems[system], sentences.references)] for system in (first, name)]
+        scores[name]["p"] = significance(*pair, Score())
+    groups = length_groups(sentences, bounds) if sentences.source is not None else []
+    largest = largest_differences(sentences, differences) if others else []
+    if comet:
+        signatures["COMET"] = signature
+    for name, value in comet.items():
+        scores[name]["COMET"] = value
+    return Comparison(signatures, scores, groups, differences=largest)
+
+
+def length_groups(sentences: Sentences, bounds: Sequence[int]) -> list[dict]:
+    """Return BLEU and the mean length in words for each group of sentences. The source length determines the group."""
+    lengths = [len(line.split()) for line in sentences.source or []]
+    metric = bleu(Score())
+    groups = []
+    for low, high in zip([0, *bounds], [*bounds, None], strict=True):
+        rows = [row for row, length in enumerate(lengths) if length >= low and (high is None or length < high)]
+        if not rows:
+            continue
+        systems = {name: [lines[row] for row in rows] for name, lines in sentences.systems.items()}
+        references = [[lines[row] for row in rows] for lines in sentences.references]
+        scores = {name: round(metric.corpus_score(lines, references).score, 2) for name, lines in systems.items()}
+        words = {name: mean_length(lines) for name, lines in systems.items()}
+        group = {"from": low, "to": high, "sentences": len(rows), "bleu": scores, "length": words}
+        groups.append({**group, "reference length": mean_length(references[0])})
+    return groups
+
+
+def mean_length(lines: list[str]) -> float:
+    return round(sum(len(line.split()) for line in lines) / len(lines), 2)
+
+
+def largest_differences(sentences: Sentences, number: int) -> list[dict]:
+    """Return the sentences with the largest differences in sentence-level chrF2 between the systems."""
+    differences = []
+    for row, references in enumerate(zip(*sentences.references, strict=True)):
+        translations = {name: lines[row] for name, lines in sentences.systems.items()}
+        chrf = {name: round(sentence_chrf(line, references).score, 1) for name, line in translations.items()}
+        if min(chrf.values()) < max(chrf.values()):
+            source = sentences.source[row] if sentences.source else None
+            texts = {"source": source, "reference": references[0], "chrf": chrf, "translations": translations}
+            differences.append({"line": row + 1, **texts})
+    differences.sort(key=lambda entry: min(entry["chrf"].values()) - max(entry["chrf"].values()))
+    return differences[:number]
+
+
+def markdown(comparison: Comparison) -> str:
+    """Return a comparison as Markdown."""
+    systems = list(comparison.scores)
+    metrics = list(comparison.scores[systems[0]])
+    rows = []
+    for name, scores in comparison.scores.items():
+        # COMET lies between 0 and 1, mostly.
+        values = [f"{scores[metric]:.4f}" if metric == "COMET" else f"{scores[metric]:.2f}" for metric in metrics]
+        rows.append([name, *values, f"{scores['p']:.3f}" if "p" in scores else ""])
+    lines = table(["", *metrics, f"p, against {systems[0]}"], rows)
+    lines += ["", "sacrebleu; p: approximate randomization of BLEU, 10,000 trials.", ""]
+    for name, signature in comparison.signatures.items():
+        lines.append(f"- {name}: `{signature}`" + ", lower is better" * (name == "TER"))
+    if comparison.groups:
+        columns = [f"BLEU, {name}" for name in systems] + [f"length, {name}" for name in [*systems, "reference"]]
+        rows = []
+        for group in comparison.groups:
+            values = [*group["bleu"].values(), *group["length"].values(), group["reference length"]]
+            rows.append([group_name(group), str(group["sentences"]), *(f"{value:.2f}" for value in values)])
+        lines += ["", "## By source length", "", *table(["words", "sentences", *columns], rows)]
+    for tags, scores in comparison.parts.items():
+        rows = [[name, *(f"{value:.2f}" for value in values)] for name, values in scores.items()]
+        header = ["", "BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4"]
+        lines += ["", f"## Words tagged {tags}", "", *table(header, rows)]
+    if comparison.differences:
+        lines += ["", "## Where they differ most"]
+    for sentence in comparison.differences:
+        texts = {"source": sentence["source"]} if sentence["source"] else {}
+        texts["reference"] = sentence["reference"]
+        texts |= {f"{name} (chrF2 {sentence['chrf'][name]})": text for name, text in sentence["translations"].items()}
+        lines += ["", f"Line {sentence['line']}", ""]
+        lines += [f"- {as_text(name)}: {as_text(text)}" for name, text in texts.items()]
+    return "\n".join([*lines, ""])
+
+
+def group_name(group: dict) -> str:
+    return f"{group['from']}+" if group["to"] is None else f"{group['from']}–{group['to'] - 1}"
+
+
+def write(comparison: Comparison, out: Path) -> list[Path]:
+    """Write compare.md, compare.json and, if there are groups, lengths.png, and return their paths."""
+    contents = {
+        out / "compare.md": markdown(comparison),
+        out / "compare.json": json.dumps(asdict(comparison), indent=1, ensure_ascii=False),
+    }
+    if comparison.groups:
+        contents[out / "lengths.png"] = as_png(make_groups_figure(comparison.groups), dpi=150)
+    for path, content in contents.items():
+        write_whole(path, content)
+    return list(contents)
+
+
+def make_groups_figure(groups: list[dict]) -> Figure:
+    """Plot BLEU and mean length over groups of source length, with one line per system."""
+    x = [group_name(group) for group in groups]
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    titles = {"bleu": "BLEU", "length": "words of the translation"}
+    with fonts_for("".join(groups[0]["length"])):
+        for axes, (what, title) in zip(figure.subplots(1, 2), titles.items(), strict=True):
+            named = []  # matplotlib itself leaves out labels that begin with _
+            for marker, name in zip(cycle("os^Dv<>p*"), groups[0][what], strict=False):
+                named += axes.plot(x, [group[what][name] for group in groups], f"-{marker}", label=name)
+            if what == "length":
+                named += axes.plot(x, [group["reference length"] for group in groups], "k--", label="reference")
+            axes.set(xlabel="words of the source", ylabel=title)
+            axes.grid(alpha=0.3)
+            axes.legend(handles=named, fontsize=8)
+    return figure
