@@ -25,7 +25,7 @@ except Exception as error:  # every `import torch` of the environment would fail
     Finder = None
 
 PATCH_FILES = (
-    *("stack", "errors", "text", "options", "checkpoints", "saving", "loading", "batches", "data", "indexed"),
+    *("stack", "errors", "text", "options", "checkpoints", "saving", "loading", "batches", "data"),
     *("preprocessing", "search_options", "generation", "scoring", "optimizers", "processes", "validation", "commands"),
     "dictionaries",
 )
