@@ -2,7 +2,7 @@
 
 import pytest
 
-from conftest import FAMILIES, TASK, hypotheses, run
+from conftest import EACH_FAMILY, ONE_FAMILY, TASK, hypotheses, run
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +26,8 @@ def assert_same(found: dict, expected: dict) -> None:
         assert score == pytest.approx(expected[number][1], abs=1e-5)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
 class TestSameAnswer:
+    @EACH_FAMILY
     def test_of_any_batch_size_and_padding_side(self, translate, family):
         """One sentence at a time has no neighbours and no padding. (The flag turns left padding off.)"""
         alone = translate(family, "--batch-size", "1")
@@ -39,12 +39,14 @@ class TestSameAnswer:
         ):
             assert_same(translate(family, *flags), alone)
 
+    @ONE_FAMILY
     def test_of_any_number_of_shards_and_threads(self, translate, family):
         whole = translate(family)
         shards = [translate(family, "--batch-size", "3", "--num-shards", "3", "--shard-id", i) for i in range(3)]
         assert_same({number: found for shard in shards for number, found in shard.items()}, whole)
         assert_same(translate(family, OMP_NUM_THREADS="1"), whole)
 
+    @EACH_FAMILY
     def test_of_any_order(self, tiny_data, checkpoints, family):
         """With fairseq-interactive, which makes batches of the lines that it reads together."""
         lines = ["ba de", "fi", "ga ge gi go ba de fi", "", "ku no-such-word", "bo bo bo", "fi"]
