@@ -27,7 +27,7 @@ def write_report(machine: Machine, outcomes: list[Outcome], steps: int, command:
     facts = summary(machine, outcomes, steps)
     lines = [f"# {TITLE}", "", *facts]
     for title, (header, rows) in tables.items():
-        lines += ["", f"## {title}", "", *table(header, [[cell.replace("|", "\\|") for cell in row] for row in rows])]
+        lines += ["", f"## {title}", "", *table(header, rows)]
     write_whole(machine.out / "report.md", "\n".join([*lines, "", "```", command, "```", ""]))
     parts = [f"<p>{html.escape(fact)}</p>" for fact in facts if fact]
     parts += [f"<h2>{html.escape(title)}</h2>{page.table(*content)}" for title, content in tables.items()]

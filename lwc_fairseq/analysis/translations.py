@@ -116,12 +116,13 @@ def significance(baseline: list[Translations], system: list[Translations], optio
         baseline, system: the translations of each seed, in the same order of seeds.
     """
     hypotheses = [list(chain(*(seed.hypotheses for seed in seeds))) for seeds in (baseline, system)]
-    if hypotheses[0] == hypotheses[1]:
-        return 1.0  # sacrebleu returns 1/10,001, because no trial's difference exceeds 0
     references = [list(chain(*lines)) for lines in zip(*(seed.references for seed in baseline), strict=True)]
     systems = list(zip(("baseline", "system"), hypotheses, strict=True))
     _, scores = PairedTest(systems, {"BLEU": bleu(options)}, references, test_type="ar")()
-    return scores["BLEU"][1].p_value
+    baseline_bleu, system_bleu = scores["BLEU"]
+    if baseline_bleu.score == system_bleu.score:
+        return 1.0  # sacrebleu returns 1/10,001 if no trial's difference exceeds 0
+    return system_bleu.p_value
 
 
 def part_of_speech_bleu(tags: Sequence[str], systems: dict[str, Tagged], reference: Tagged) -> dict[str, list[float]]:

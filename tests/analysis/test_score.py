@@ -31,6 +31,8 @@ def test_significance():
     good, bad = Translations(REFERENCES, [REFERENCES]), Translations(worse("cat"), [REFERENCES])
     assert significance([bad], [good], Score()) < 0.05
     assert significance([good], [good], Score()) == 1
+    also_good = [Translations(hypotheses, [REFERENCES, worse("cat")]) for hypotheses in (REFERENCES, worse("cat"))]
+    assert significance(also_good[:1], also_good[1:], Score()) == 1  # other words, equal scores
     others = (Translations(worse(words), [REFERENCES]) for words in ("x here", "y here"))
     assert significance(*([other] for other in others), Score()) > 0.05
     assert significance([bad, bad], [good, good], Score()) < 0.05
