@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypedDict, Unpack, get_type_hints
 
@@ -122,8 +122,8 @@ class Translator(GeneratorHubInterface):
         inference_step_args: dict[str, object] | None = None,
         prefix_allowed_tokens_fn: Callable[[int, Tensor], list[int]] | None = None,
         **options: Unpack[GenerateOptions],
-    ) -> list[list[dict[str, Tensor]]]:
-        """Return the hypotheses of sentences, best first, with their scores. Only one thread at a time does so.
+    ) -> list:
+        """Return the hypotheses (dictionaries) of sentences, best first, with their scores. Only one thread at a time does so.
 
         Args:
             tokenized_sentences: the tokens of each sentence, as `encode` returns them, or those of one.
@@ -157,7 +157,7 @@ class Translator(GeneratorHubInterface):
         longest, _ = self.max_positions
         return truncate_source(super().binarize(sentence), longest)
 
-    def _check_options(self, method: str, known: type, beam: int, options: dict[str, object]) -> None:
+    def _check_options(self, method: str, known: type, beam: int, options: Mapping[str, object]) -> None:
         """Raises UserError if a method has no option of a name besides `beam`, or a value is impossible."""
         given = {"beam": beam, **options}
         check_names_and_types(given, method, known=["beam", *get_type_hints(known)])
@@ -287,7 +287,7 @@ def check_arguments(checkpoint: Source | Sequence[Source], files: dict, others: 
     return [Path(path) for path in paths]
 
 
-def check_settings(settings: dict[str, object], cfg: DictConfig) -> None:
+def check_settings(settings: Mapping[str, object], cfg: DictConfig) -> None:
     """Raises UserError if a setting has no effect: the checkpoint tells the order of its targets, `translate` sets the
     beam, and fairseq ignores unknown settings."""
     if "reverse_target" in settings:

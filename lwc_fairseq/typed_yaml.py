@@ -6,16 +6,20 @@ label 1.10 the number 1.1.
 
 import contextlib
 import math
+from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import yaml
 
 from lwc_fairseq_compat import UserError
 
-Settings = TypeVar("Settings")
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Settings = TypeVar("Settings", bound="DataclassInstance")
 
 NOTHING = ("", "~", "null", "Null", "NULL")
 
@@ -118,5 +122,5 @@ def finite(text: str) -> float:
     return number
 
 
-READERS = {str: str, bool: truth, int: int, float: finite}
+READERS: dict[Any, Callable[[str], Any]] = {str: str, bool: truth, int: int, float: finite}
 WANTED = {str: "a text", bool: "true or false", int: "a whole number", float: "a number"}

@@ -22,7 +22,7 @@ except Exception as error:  # every `import torch` of the environment would fail
     warnings.warn(
         f"lwc_fairseq_compat cannot be imported ({error}): fairseq will not work; install it again", stacklevel=2
     )
-    Finder = None
+    Finder = None  # type: ignore[assignment, misc]
 
 PATCH_FILES = (
     *("stack", "errors", "text", "options", "checkpoints", "saving", "loading", "batches", "data"),

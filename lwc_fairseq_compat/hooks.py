@@ -70,7 +70,7 @@ def replaces(module: str, attribute: str) -> Callable[[Callable], Callable]:
             def replacement(*args, **kwargs):
                 return patch(original, *args, **kwargs)
 
-            replacement.patch = patch
+            replacement.__dict__["patch"] = patch
             return replacement
 
         mends(module, attribute)(replacement_of)
@@ -109,7 +109,7 @@ class Finder:
                 for register in _calls_after_fairseq:
                     register()
 
-        spec.loader.exec_module = run_and_patch
+        spec.loader.exec_module = run_and_patch  # type: ignore[method-assign]
         return spec
 
     def _prepare(self) -> None:

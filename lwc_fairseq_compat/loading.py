@@ -65,7 +65,7 @@ def name_missing_plugin(convert, args):
         raise
 
 
-HINTS = {}
+HINTS: dict[str, str] = {}
 """What to do about models of plugins that no longer run, by a part of the architecture's name. Plugins add to it."""
 
 
@@ -111,7 +111,7 @@ def check_task(filename, trained, task):
         )
 
 
-PROBLEMS = []
+PROBLEMS: list[list[str]] = []
 """For each model that is being built, the errors of the files from which it was to begin."""
 
 

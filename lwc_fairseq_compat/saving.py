@@ -178,7 +178,7 @@ def save_no_crash_for_user_errors(save_checkpoint, self, filename, *args, **kwar
         save_checkpoint(self, filename, *args, **kwargs)
 
 
-READERS = []
+READERS: list[tuple] = []
 """The trainer that is reading a checkpoint, and whether it resumes its training."""
 
 

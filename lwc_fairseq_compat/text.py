@@ -82,7 +82,7 @@ def read_input_in_any_locale(get_parser, *args, **kwargs):
 
     Mends also: ``fileinput``, by which the command reads. Why: see above. Needed: always.
     """
-    fileinput.hook_encoded = lambda encoding: open_text
+    fileinput.hook_encoded = lambda encoding, errors=None: open_text
     return get_parser(*args, **kwargs)
 
 

@@ -116,14 +116,14 @@ def attention_weights(model: nn.Module, src_tokens: Tensor, prev_output_tokens: 
     Raises:
         UserError: the model is of another class.
     """
-    if not gives_attention(model):
-        raise UserError(
-            f"{type(model).__name__}: cannot read the attention weights of this model; use one of this plugin's models "
-            "or one of fairseq's Transformers"
-        )
     if isinstance(model, TransformerModelBase):
         return transformer_attention(model, src_tokens, prev_output_tokens)
-    return model.attention(src_tokens, prev_output_tokens)
+    if isinstance(model, TranslationModel):
+        return model.attention(src_tokens, prev_output_tokens)
+    raise UserError(
+        f"{type(model).__name__}: cannot read the attention weights of this model; use one of this plugin's models or "
+        "one of fairseq's Transformers"
+    )
 
 
 def transformer_attention(
@@ -176,14 +176,14 @@ def forward_features(model: nn.Module, net_input: dict[str, Tensor]) -> tuple[Te
     plain = unwrap(model)
     if isinstance(plain, TranslationModel):
         return model(**net_input, features_only=True)
-    decoder = plain.decoder if isinstance(plain, FairseqEncoderDecoderModel) else None
+    decoder = plain.decoder if isinstance(plain, FairseqEncoderDecoderModel) else plain
     layer = getattr(decoder, "output_projection", None)
-    is_linear = isinstance(layer, nn.Linear) and decoder.adaptive_softmax is None
+    is_linear = isinstance(layer, nn.Linear) and getattr(decoder, "adaptive_softmax", None) is None
     if not (is_linear and takes(plain, "features_only") and takes(decoder, "features_only")):
         raise UserError(
-            f"--criterion chunked_cross_entropy does not work with this model ({type(decoder or plain).__name__} "
-            "returns no features for a linear output layer): use label_smoothed_cross_entropy or cross_entropy, which "
-            "compute the same loss"
+            f"--criterion chunked_cross_entropy does not work with this model ({type(decoder).__name__} returns "
+            "no features for a linear output layer): use label_smoothed_cross_entropy or cross_entropy, which compute "
+            "the same loss"
         )
     features, extra = model(**net_input, features_only=True)
     return features, {**extra, "output_layer": (layer.weight, layer.bias)}

@@ -136,7 +136,7 @@ def add_gradients(grads: list[Tensor | None], grad: Tensor, features: Tensor, we
         if of_weight is not None:
             of_weight.addmm_(grad.T, features)
         return
-    scale = 1.0
+    scale: Tensor | float = 1.0
     if features.dtype == torch.float16:
         scale = HALF_RANGE / (len(features) * features.abs().amax().float()).clamp(min=1)
     scaled = (grad * scale).to(features.dtype)

@@ -80,7 +80,8 @@ def who_sees_whom(
     Returns:
         A tensor of the broadcast shape, True where the token attends to the other one.
     """
-    before, around = other_position <= position, True
+    before = other_position <= position
+    around: Tensor | bool = True
     if window is not None:
         before = before & (other_position > position - window)
         around = (other_position >= position - window // 2) & (other_position < position + (window + 1) // 2)
@@ -212,7 +213,9 @@ class FlashAttention:
     def _attend(qkv: Tensor, offsets: Tensor, length: int, causal: bool) -> Tensor:
         query, key, value = qkv.unbind(1)
         window = (-1, 0) if causal else (-1, -1)
-        return flash_kernel()(query, key, value, offsets, offsets, length, length, window_size=window)
+        kernel = flash_kernel()
+        assert kernel is not None  # attend_packed has seen to it
+        return kernel(query, key, value, offsets, offsets, length, length, window_size=window)
 
 
 @dataclass(frozen=True)
