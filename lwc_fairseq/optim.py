@@ -129,7 +129,7 @@ class CenteredRMSprop(torch.optim.Optimizer):
                 group.setdefault(name, value)
 
     @torch.no_grad()
-    def step(self, closure=None) -> None:
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is not None:

@@ -133,7 +133,7 @@ def panels(
     kinds = [[of_layer[0] for of_layer in kind] for kind in kinds]
     made = []
     for number in range(len(weights.source)) if layer is None else [layer]:
-        parts = [choose(kind, None if number == MEAN else number, head) for kind in kinds]
+        parts = [choose(kind, number if isinstance(number, int) else None, head) for kind in kinds]
         title = "mean of the layers" if number == MEAN else f"layer {number}"
         title += "" if head is None else f", head {head}"
         made.append(Panel(title, rows, columns, torch.cat(parts, dim=1).float().cpu(), len(words)))

@@ -85,9 +85,12 @@ def compare(
         comet_model: the model to compute COMET with, which needs a source.
     """
     sentences.check()
-    comet, signature = {}, ""
-    if comet_model:  # first, because it may not be installed
-        comet, signature = comet_scores(comet_model, sentences.systems, sentences.source, sentences.references[0])
+    comet: dict[str, float] = {}
+    signatures: dict[str, str] = {}
+    if comet_model and sentences.source:  # first, because it may not be installed
+        comet, signatures["COMET"] = comet_scores(
+            comet_model, sentences.systems, sentences.source, sentences.references[0]
+        )
     metrics = {**{name: bleu(options) for name, options in VARIANTS.items()}, "chrF2": CHRF()}
     if ter:
         metrics["TER"] = TER()
@@ -96,15 +99,13 @@ def compare(
         results = {metric: metrics[metric].corpus_score(lines, sentences.references) for metric in metrics}
         scores[name] = {metric: round(result.score, 2) for metric, result in results.items()}
         scores[name]["length ratio"] = round(results["BLEU"].ratio, 3)
-    signatures = {name: str(metric.get_signature()) for name, metric in metrics.items()}
+    signatures = {name: str(metric.get_signature()) for name, metric in metrics.items()} | signatures
     first, *others = sentences.systems
     for name in others:
-        pair = [[Translations(sentences.systems[system], sentences.references)] for system in (first, name)]
-        scores[name]["p"] = significance(*pair, Score())
+        baseline, system = (Translations(sentences.systems[key], sentences.references) for key in (first, name))
+        scores[name]["p"] = significance([baseline], [system], Score())
     groups = length_groups(sentences, bounds) if sentences.source is not None else []
     largest = largest_differences(sentences, differences) if others else []
-    if comet:
-        signatures["COMET"] = signature
     for name, value in comet.items():
         scores[name]["COMET"] = value
     return Comparison(signatures, scores, groups, differences=largest)
@@ -166,8 +167,8 @@ def markdown(comparison: Comparison) -> str:
             values = [*group["bleu"].values(), *group["length"].values(), group["reference length"]]
             rows.append([group_name(group), str(group["sentences"]), *(f"{value:.2f}" for value in values)])
         lines += ["", "## By source length", "", *table(["words", "sentences", *columns], rows)]
-    for tags, scores in comparison.parts.items():
-        rows = [[name, *(f"{value:.2f}" for value in values)] for name, values in scores.items()]
+    for tags, precisions in comparison.parts.items():
+        rows = [[name, *(f"{value:.2f}" for value in values)] for name, values in precisions.items()]
         header = ["", "BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4"]
         lines += ["", f"## Words tagged {tags}", "", *table(header, rows)]
     if comparison.differences:
@@ -187,7 +188,7 @@ def group_name(group: dict) -> str:
 
 def write(comparison: Comparison, out: Path) -> list[Path]:
     """Write compare.md, compare.json and, if there are groups, lengths.png, and return their paths."""
-    contents = {
+    contents: dict[Path, str | bytes] = {
         out / "compare.md": markdown(comparison),
         out / "compare.json": json.dumps(asdict(comparison), indent=1, ensure_ascii=False),
     }

@@ -117,7 +117,7 @@ def significance(baseline: list[Translations], system: list[Translations], optio
     """
     hypotheses = [list(chain(*(seed.hypotheses for seed in seeds))) for seeds in (baseline, system)]
     references = [list(chain(*lines)) for lines in zip(*(seed.references for seed in baseline), strict=True)]
-    systems = list(zip(("baseline", "system"), hypotheses, strict=True))
+    systems: list[tuple[str, Sequence[str]]] = list(zip(("baseline", "system"), hypotheses, strict=True))
     _, scores = PairedTest(systems, {"BLEU": bleu(options)}, references, test_type="ar")()
     baseline_bleu, system_bleu = scores["BLEU"]
     if baseline_bleu.score == system_bleu.score:

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from matplotlib import colormaps
+from matplotlib import color_sequences
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -29,10 +29,10 @@ class Losses:
 
         A loss that is not a number is never the lowest. Losses that the log does not contain are left out.
         """
-        numbers = {updates: loss for updates, loss in self.valid.items() if not math.isnan(loss)}
+        numbers = [(loss, updates) for updates, loss in self.valid.items() if not math.isnan(loss)]
         if not numbers:
             return {}
-        updates = min(numbers, key=numbers.get)
+        _, updates = min(numbers)
         train = {"train_loss": self.train[updates]} if updates in self.train else {}
         return {"valid_loss": self.valid[updates], **train}
 
@@ -89,12 +89,12 @@ def make_learning_curves(losses: dict[str, Losses]) -> Figure:
 
 def plot_losses(axes: Axes, losses: dict[str, Losses]) -> None:
     """Draw the lines, labels and legend of `make_learning_curves`."""
-    colors = colormaps["tab10" if len(losses) <= 10 else "tab20"].colors
+    colors = color_sequences["tab10" if len(losses) <= 10 else "tab20"]
     named = []  # matplotlib itself leaves out labels that begin with _
     for color, (label, row) in zip(itertools.cycle(colors), losses.items(), strict=False):
         marker = "." * (len(row.valid) == 1)
-        named += axes.plot(row.valid.keys(), row.valid.values(), color=color, label=label, marker=marker)
-        axes.plot(row.train.keys(), row.train.values(), "--", color=color, linewidth=0.8)
+        named += axes.plot(list(row.valid), list(row.valid.values()), color=color, label=label, marker=marker)
+        axes.plot(list(row.train), list(row.train.values()), "--", color=color, linewidth=0.8)
     axes.set(xlabel="updates", ylabel="loss (validation; dashed: training)", ylim=limits(list(losses.values())))
     axes.grid(alpha=0.3)
     axes.legend(handles=named, fontsize=8)

@@ -64,6 +64,7 @@ class ReverseContextConfig(RecurrentConfig):
 
     def reverse_limits(self, source: Memory) -> Tensor:
         """Return the maximum number of tokens of each reverse translation, (S,), at least 1."""
+        assert source.padding_mask is not None
         lengths = (~source.padding_mask).sum(1)
         return (self.max_reverse_len_a * lengths + self.max_reverse_len_b).long().clamp(min=1)
 
@@ -171,7 +172,7 @@ def load_right_to_left(model: ReverseContextModel, checkpoint: dict, source: str
 class ABDConfig(ReverseContextConfig):
     """The options of ABD. The defaults are the paper's sizes."""
 
-    reverse_context: ChoiceEnum(["greedy", "reference"]) = field(
+    reverse_context: ChoiceEnum(["greedy", "reference"]) = field(  # type: ignore[valid-type]
         default="greedy",
         metadata={
             "help": "source of the reverse target context in training: the backward decoder's states in a greedy "

@@ -10,6 +10,8 @@
 The options can be combined. The letters for shapes are those of :mod:`~.lwc_transformer`.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -35,9 +37,11 @@ class UnsharedStack(CoordinatedStack):
     would then have no effect.)
     """
 
+    source_layers: Sequence[CoordinatedLayer]
+
     def __init__(self, cfg: LWCTransformerConfig, types: int, padding_idx: int):
         super().__init__(cfg, types, padding_idx)
-        self.source_layers = self.make_layers(cfg)
+        self.add_module("source_layers", self.make_layers(cfg))
 
     def forward(self, packing: Packing) -> Tensor:
         attend, is_target = self.packed_attention(packing, window=None), packing.sides.bool()[:, None]

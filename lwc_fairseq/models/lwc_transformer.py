@@ -14,7 +14,7 @@ True in a padding mask means padding.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Optional
@@ -61,7 +61,7 @@ class LWCTransformerConfig(FairseqDataclass):
     attention_dropout: float = field(
         default=0.0, metadata={"help": "dropout of attention weights; above 0, training uses the slower masked kernel"}
     )
-    layer_norm: ChoiceEnum(["deepnorm", "before", "after"]) = field(
+    layer_norm: ChoiceEnum(["deepnorm", "before", "after"]) = field(  # type: ignore[valid-type]
         default="deepnorm",
         metadata={
             "help": "layer norm before each sub-layer (pre-norm) or after it (post-norm); deepnorm is post-norm with "
@@ -100,7 +100,7 @@ class LWCTransformerConfig(FairseqDataclass):
         default=False,
         metadata={"help": "ablation: attention to the target so far, then to the source, instead of mixed attention"},
     )
-    positions: ChoiceEnum(["paper", "fairseq"]) = field(
+    positions: ChoiceEnum(["paper", "fairseq"]) = field(  # type: ignore[valid-type]
         default="paper",
         metadata={
             "help": "sinusoids of the positions: the paper's, or fairseq's, which have another order, other "
@@ -238,6 +238,7 @@ class ConcatEmbedding(nn.Module):
         else:
             positions = sinusoids(length, dim)
         self.register_buffer("positions", positions, persistent=False)
+        self.positions: Tensor | None
 
     def forward(self, tokens: Tensor, sides: Tensor, positions: Tensor) -> Tensor:
         """Return the embeddings (..., d) of token ids, sides (0 source, 1 target) and positions, all of shape (...)."""
@@ -320,6 +321,7 @@ class CoordinatedStack(nn.Module):
 
     layer_type = CoordinatedLayer
     step_attention = StepAttention
+    layers: Sequence[CoordinatedLayer]
 
     def __init__(self, cfg: LWCTransformerConfig, types: int, padding_idx: int):
         super().__init__()
@@ -329,7 +331,7 @@ class CoordinatedStack(nn.Module):
         self.windows = cfg.layer_windows
         self.checkpoint_activations = cfg.checkpoint_activations
         self.embedding = ConcatEmbedding(cfg, types, padding_idx)
-        self.layers = self.make_layers(cfg)
+        self.add_module("layers", self.make_layers(cfg))
         self.norm = nn.LayerNorm(cfg.embed_dim) if cfg.norm_place == "before" else nn.Identity()
 
     def make_layers(self, cfg: LWCTransformerConfig) -> nn.ModuleList:
@@ -557,7 +559,7 @@ class LWCTransformerModel(TranslationModel):
 
 SMALL = {"embed_dim": 256, "ffn_embed_dim": 1024, "attention_heads": 4}
 BIG = {"embed_dim": 1024, "attention_heads": 16}
-PRESETS = {
+PRESETS: dict[str, dict[str, object]] = {
     "lwc_transformer_small": SMALL,
     "lwc_transformer_base": {},
     "lwc_transformer_big": BIG,

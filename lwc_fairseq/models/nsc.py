@@ -170,11 +170,14 @@ class CombiningGRU(nn.Module):
     `memories` is K, and `memory_dim` is D of all of them.
     """
 
+    attentions: Sequence[AdditiveAttention]
+    cells: Sequence[GRUCell]
+
     def __init__(self, input_dim: int, dim: int, memory_dim: int, memories: int):
         super().__init__()
-        self.attentions = nn.ModuleList(AdditiveAttention(memory_dim, dim) for _ in range(memories))
+        self.add_module("attentions", nn.ModuleList(AdditiveAttention(memory_dim, dim) for _ in range(memories)))
         self.combination = AdditiveAttention(memory_dim, dim)
-        self.cells = nn.ModuleList(GRUCell(width, dim) for width in (input_dim, memory_dim))
+        self.add_module("cells", nn.ModuleList(GRUCell(width, dim) for width in (input_dim, memory_dim)))
         self.context_dims = [memory_dim]
 
     def project(self, memories: list[Memory]) -> list[ProjectedMemory]:

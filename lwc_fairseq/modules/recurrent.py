@@ -60,11 +60,13 @@ class GRULayer(nn.Module):
     """A chain of GRUs over input sequences that are known beforehand. In each step, the state passes through all GRUs,
     in the order of `input_dims`, the widths of their inputs."""
 
+    cells: Sequence[GRUCell]
+
     def __init__(self, input_dims: list[int], dim: int, plain: bool = False):
         super().__init__()
         self.dim = dim
         self.plain = plain
-        self.cells = nn.ModuleList(GRUCell(input_dim, dim) for input_dim in input_dims)
+        self.add_module("cells", nn.ModuleList(GRUCell(input_dim, dim) for input_dim in input_dims))
 
     def forward(self, inputs: list[Tensor]) -> Tensor:
         """Map sequences (T, R, input_dim), one for each GRU, to states (T, R, d). The initial state is zero."""
@@ -211,15 +213,17 @@ class ConditionalGRU(nn.Module):
         heads: H of multi-head attention, a divisor of d; 0 is additive attention, which alone has a kernel.
     """
 
+    attentions: Sequence[AdditiveAttention]  # or what else `make_attention` returns
+    cells: Sequence[GRUCell]
+
     def __init__(self, input_dim: int, dim: int, memory_dims: list[list[int]], heads: int = 0, plain: bool = False):
         super().__init__()
         self.group_sizes = [len(group) for group in memory_dims]
-        self.attentions = nn.ModuleList(
-            self.make_attention(memory_dim, dim, heads) for group in memory_dims for memory_dim in group
-        )
+        attentions = [self.make_attention(memory_dim, dim, heads) for group in memory_dims for memory_dim in group]
+        self.add_module("attentions", nn.ModuleList(attentions))
         self._plain = plain
         context_dims = [sum(group) for group in divide(self.context_dims, self.group_sizes)]
-        self.cells = nn.ModuleList(GRUCell(width, dim) for width in [input_dim, *context_dims])
+        self.add_module("cells", nn.ModuleList(GRUCell(width, dim) for width in [input_dim, *context_dims]))
 
     def make_attention(self, memory_dim: int, dim: int, heads: int) -> nn.Module:
         """Build the attention to one memory of width D.
@@ -298,7 +302,7 @@ class ConditionalGRU(nn.Module):
             states.append(state)
         count = len(self.attentions)
         by_attention = [[torch.stack(xs[k::count], dim=1) for k in range(count)] for xs in (contexts, weights)]
-        return torch.stack(states), *by_attention
+        return torch.stack(states), by_attention[0], by_attention[1]
 
 
 class SourceOrder:
@@ -451,6 +455,8 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         alignment_layer: the attention whose weights are the alignment.
     """
 
+    layers: Sequence[ConditionalGRU]
+
     def __init__(
         self,
         cfg,
@@ -465,10 +471,11 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         self.alignment_layer = alignment_layer
         self.embedding = embedding or nn.Embedding(len(dictionary), width, dictionary.pad())
         self.initial_state = nn.Linear(dim, len(layers) * dim)
-        self.layers = nn.ModuleList(
+        made = [
             self.make_layer(dim if depth else width, dim, groups, heads, cfg.plain_kernels)
             for depth, groups in enumerate(layers)
-        )
+        ]
+        self.add_module("layers", nn.ModuleList(made))
         readout_dim = width + dim + sum(sum(layer.context_dims) for layer in self.layers)
         self.readout = nn.Sequential(OrderedDict(hidden=nn.Linear(readout_dim, width), tanh=nn.Tanh()))
         self.dropout = FairseqDropout(cfg.dropout, module_name=type(self).__name__)
@@ -479,7 +486,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
     def make_layer(self, input_dim: int, dim: int, groups: list[list[int]], heads: int, plain: bool) -> nn.Module:
         return ConditionalGRU(input_dim, dim, groups, heads, plain)
 
-    def _by_layer(self, memories: Sequence) -> Iterator[tuple[nn.Module, list]]:
+    def _by_layer(self, memories: Sequence) -> Iterator[tuple[ConditionalGRU, list]]:
         """Return each layer with the memories that its attentions read."""
         sizes = [len(layer.attentions) for layer in self.layers]
         return zip(self.layers, divide(memories, sizes), strict=True)

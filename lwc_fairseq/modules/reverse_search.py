@@ -60,9 +60,9 @@ def search_greedily(decoder: RecurrentDecoder, state: DecodingState, limits: Ten
     torch.clear_autocast_cache()  # older PyTorch would reuse the weights cast here, which have no graph
     padding_mask = torch.stack(masks, dim=1)
     steps = int((~padding_mask).sum(1).max())  # the search may go on after the end of the longest sentence
-    padding_mask, tokens = padding_mask[:, :steps], torch.cat(tokens[: steps + 1], dim=1)
-    inputs = tokens[:, :-1].masked_fill(padding_mask, pad)
-    return ReverseTranslation(inputs, tokens[:, 1:], torch.cat(states[:steps], dim=1), padding_mask)
+    padding_mask, translation = padding_mask[:, :steps], torch.cat(tokens[: steps + 1], dim=1)
+    inputs = translation[:, :-1].masked_fill(padding_mask, pad)
+    return ReverseTranslation(inputs, translation[:, 1:], torch.cat(states[:steps], dim=1), padding_mask)
 
 
 def reverse_memory(states: Tensor, padding_mask: Tensor) -> Memory:
