@@ -26,12 +26,14 @@ lwc_fairseq_compat.activate()
 @after_fairseq
 def register() -> None:
     """Register everything with fairseq."""
+    from lwc_fairseq_compat.loading import HINTS
+
     from . import optim  # noqa: F401
     from .criterions import bidirectional_cross_entropy, chunked_cross_entropy  # noqa: F401
     from .models import abd, deepatt, lwc_ablations, lwc_transformer, nsc, rnnsearch, transformer  # noqa: F401
     from .tasks import concat_translation  # noqa: F401
 
-    lwc_fairseq_compat.loading.HINTS["joint_attention"] = "convert it by lwc-fairseq import OLD NEW"
+    HINTS["joint_attention"] = "convert it by lwc-fairseq import OLD NEW"
 
 
 def __getattr__(name: str):

@@ -123,7 +123,7 @@ class Translator(GeneratorHubInterface):
         prefix_allowed_tokens_fn: Callable[[int, Tensor], list[int]] | None = None,
         **options: Unpack[GenerateOptions],
     ) -> list:
-        """Return the hypotheses (dictionaries) of sentences, best first, with their scores. Only one thread at a time does so.
+        """Return the hypotheses of sentences, best first, as dictionaries. Only one thread at a time does so.
 
         Args:
             tokenized_sentences: the tokens of each sentence, as `encode` returns them, or those of one.

@@ -140,6 +140,7 @@ class CenteredRMSprop(torch.optim.Optimizer):
             if name not in state:
                 state[name] = torch.zeros_like(parameter)
         squares, mean = state["square_avg"], state["grad_avg"]
+        assert parameter.grad is not None
         gradient = parameter.grad.add(parameter, alpha=group["weight_decay"])
         squares.lerp_(gradient.square(), 1 - group["rho"])
         mean.lerp_(gradient, 1 - group["rho"])

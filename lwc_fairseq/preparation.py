@@ -19,6 +19,7 @@ Every key but the languages may be missing. Files are beside `text.yaml`.
 from argparse import Namespace
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import yaml
 from fairseq.data import encoders
@@ -90,7 +91,7 @@ def write_preparation(data: Path, settings: dict[str, str]) -> None:
     write_whole(path, yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
 
 
-def check(path: Path, preparation: Preparation) -> dict[str, str]:
+def check(path: Path, preparation: Preparation) -> dict[str, Any]:
     """Return the whole paths of the files that `text.yaml` names, by key. Raises UserError if a value is not one of its
     choices, or a file does not exist."""
     if preparation.case not in CASES:

@@ -98,7 +98,7 @@ def convert(where: str, kind: Any, value: Any) -> Any:
     if is_nothing and NoneType in kinds:
         return None
     kind = next(kind for kind in kinds if kind is not NoneType)
-    if isinstance(value, dict) and is_dataclass(kind):
+    if isinstance(value, dict) and isinstance(kind, type) and is_dataclass(kind):
         return as_settings(where, kind, value)
     if isinstance(value, dict) and get_origin(kind) is dict:
         return {key: convert(f"{where}: {key}", get_args(kind)[1], part) for key, part in value.items()}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Set up .venv, run the linter and the tests, with --all the long ones, too. Other arguments go to pytest:
+# Set up .venv, run the linter, the type checker and the tests, with --all the long ones, too. Other arguments go to pytest:
 #
 #   bash tests/run.sh [--all] [-k mask]
 #
@@ -10,6 +10,7 @@ cd "$(dirname "$0")/.."
 bash examples/setup_env.sh
 .venv/bin/ruff check .
 .venv/bin/ruff format --check .
+.venv/bin/mypy
 if [ "${1:-}" = --all ]; then
   shift
   set -- -m "long or not long" "$@"

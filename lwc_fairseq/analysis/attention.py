@@ -20,7 +20,7 @@ from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.data import require_targets
 
 from ..data.reverse import is_reversed, reverse_words, reversed_order
-from ..models.interface import attention_weights
+from ..models.interface import TranslationModel, attention_weights
 
 MEAN = "mean"
 """Replaces the number of a layer, and selects the mean over all layers."""
@@ -127,7 +127,7 @@ def panels(
     columns, kinds = words, [weights.source]
     if weights.target:
         columns, kinds = [*words, "(start)", *rows[:-1]], [weights.source, weights.target]
-    elif weights.reverse:
+    elif weights.reverse and isinstance(model, TranslationModel):
         reverse = symbols(task.target_dictionary, model.reverse_translations(source_tokens)[0])
         columns, kinds = words + reverse, [weights.source, weights.reverse]
     kinds = [[of_layer[0] for of_layer in kind] for kind in kinds]

@@ -65,7 +65,7 @@ def installed(text: str) -> dict[str, FontEntry]:
     region = "JP" if scripts & {"HIRAGANA", "KATAKANA"} else "KR" if "HANGUL" in scripts else "SC"
 
     def preference(font: FontEntry) -> tuple:
-        weight = weight_dict.get(font.weight, font.weight)
+        weight = weight_dict[font.weight] if isinstance(font.weight, str) else font.weight
         irregularity = font.style != "normal", abs(weight - weight_dict["normal"])
         return irregularity, not font.name.endswith(region), not font.name.startswith("Noto Sans"), font.name
 

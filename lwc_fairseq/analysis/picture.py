@@ -9,6 +9,7 @@ import io
 import textwrap
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
@@ -33,7 +34,7 @@ LONG = 30
 
 FORMATS = (".png", ".svg", ".pdf", ".html")
 DPI = 150
-TEXT_AS_TEXT = {"svg.fonttype": "none", "pdf.fonttype": 42, "font.sans-serif": ["DejaVu Sans"]}
+TEXT_AS_TEXT: Any = {"svg.fonttype": "none", "pdf.fonttype": 42, "font.sans-serif": ["DejaVu Sans"]}
 
 
 def draw(made: list[Panel], path: Path, sentences: list[str]) -> None:
@@ -88,7 +89,7 @@ def draw_panel(panel: Panel, axes: Axes, source_reversed: bool, target_reversed:
     order = source[:: -1 if source_reversed else 1] + target[:: -1 if target_reversed else 1]
     image = axes.imshow(panel.weights[:, order], cmap="Blues", vmin=0, vmax=1, aspect="equal")
     axes.set_title(panel.title, fontsize=8)
-    labels = {"fontsize": 7, "rotation_mode": "anchor", "verticalalignment": "center"}
+    labels: Any = {"fontsize": 7, "rotation_mode": "anchor", "verticalalignment": "center"}
     columns = [embedded(panel.columns[i]) for i in order]
     axes.set_xticks(range(len(order)), columns, rotation=90, horizontalalignment="right", **labels)
     axes.set_yticks(range(len(panel.rows)), map(embedded, panel.rows), **labels)

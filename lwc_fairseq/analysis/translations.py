@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import mean
 
 from sacrebleu.metrics import BLEU, CHRF
-from sacrebleu.significance import PairedTest
+from sacrebleu.significance import PairedTest, Result
 
 from lwc_fairseq_compat import UserError
 
@@ -120,6 +120,7 @@ def significance(baseline: list[Translations], system: list[Translations], optio
     systems: list[tuple[str, Sequence[str]]] = list(zip(("baseline", "system"), hypotheses, strict=True))
     _, scores = PairedTest(systems, {"BLEU": bleu(options)}, references, test_type="ar")()
     baseline_bleu, system_bleu = scores["BLEU"]
+    assert isinstance(baseline_bleu, Result) and isinstance(system_bleu, Result) and system_bleu.p_value is not None
     if baseline_bleu.score == system_bleu.score:
         return 1.0  # sacrebleu returns 1/10,001 if no trial's difference exceeds 0
     return system_bleu.p_value

@@ -52,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
 class PrintCompletion(argparse.Action):
     """Prints the functions by which a shell completes commands, options, their choices, and files."""
 
-    def __call__(self, top: argparse.ArgumentParser, args, shell: str, option=None) -> None:
+    def __call__(self, top: argparse.ArgumentParser, args, shell, option=None) -> None:
         try:
             import shtab
         except ModuleNotFoundError as error:

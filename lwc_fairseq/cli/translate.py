@@ -59,14 +59,14 @@ def translate_command(args: argparse.Namespace) -> int:
             raise UserError(f"{path} is text, not a checkpoint: give text on standard input, as in `< {path}`")
     import_plugins(args.user_dir)
     logging.getLogger("fairseq").setLevel(logging.WARNING)
-    settings = {"gnmt_length_penalty": True} if args.gnmt_length_penalty else {}
-    subwords = {"bpe_codes": args.bpe_codes, "sentencepiece_model": args.sentencepiece_model}
-    sizes = {"batch_size": args.batch_size, "max_tokens": None}
-    model = load(args.checkpoints, args.data, detokenize=args.detokenize, **subwords, **sizes, **settings)
+    settings = {"batch_size": args.batch_size, "max_tokens": None, "detokenize": args.detokenize}
+    settings |= {"bpe_codes": args.bpe_codes, "sentencepiece_model": args.sentencepiece_model}
+    settings |= {"gnmt_length_penalty": True} if args.gnmt_length_penalty else {}
+    model = load(args.checkpoints, args.data, **settings)
     if torch.cuda.is_available() and not args.cpu:
         model.cuda()
     lines = (line.removesuffix("\n") for line in sys.stdin)
-    missing, damaged, read = Counter(), [], 0
+    missing, damaged, read = Counter[str](), [], 0
     is_typed = sys.stdin.isatty()
     if is_typed:
         print("lwc-fairseq: type a sentence a line; Ctrl-D ends", file=sys.stderr)
@@ -86,9 +86,9 @@ def translate_command(args: argparse.Namespace) -> int:
         warn(f"line {damaged[0]:,}{more} is not UTF-8: convert the text, for example with iconv")
     if missing:
         examples = " ".join(token for token, _ in missing.most_common(5))
-        tokens = "1 token is" if missing.total() == 1 else f"{missing.total():,} tokens are"
+        number = "1 token is" if missing.total() == 1 else f"{missing.total():,} tokens are"
         hint = "" if model.bpe else SUBWORDS_HINT
-        warn(f"{tokens} not in the vocabulary, so the model read <unk>, most often for: {examples}{hint}")
+        warn(f"{number} not in the vocabulary, so the model read <unk>, most often for: {examples}{hint}")
     return 0
 
 

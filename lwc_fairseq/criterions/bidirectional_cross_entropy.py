@@ -65,7 +65,8 @@ class BidirectionalCrossEntropy(ChunkedCrossEntropyCriterion):
         features, extra = model(**sample["net_input"], backward=True, features_only=True)
         forward_loss, forward_nll = self.term(features, extra, target, slots, reduce)
         reversed_target = reverse_targets(target, self.padding_idx)  # it has its padding where the target has it
-        backward_loss, backward_nll = self.term(*extra["backward"], reversed_target, slots, reduce)
+        features, extra = extra["backward"]
+        backward_loss, backward_nll = self.term(features, extra, reversed_target, slots, reduce)
         if not reduce:
             backward_loss, backward_nll = (
                 reverse_targets(target, self.padding_idx, of_word.view_as(target)).flatten()

@@ -59,16 +59,18 @@ class ChunkedCrossEntropyCriterion(FairseqCriterion):
             UserError: the model cannot return the input of its output layer.
         """
         slots = target_slots(sample["target"], self.padding_idx, sample["ntokens"])
-        loss, nll = self.term(*forward_features(model, sample["net_input"]), sample["target"], slots, reduce)
+        features, extra = forward_features(model, sample["net_input"])
+        loss, nll = self.term(features, extra, sample["target"], slots, reduce)
         return self.with_log(sample, loss, nll_loss=nll)
 
     def term(self, features: Tensor, extra: dict, target: Tensor, slots: Tensor, reduce: bool) -> tuple[Tensor, Tensor]:
         """Compute the smoothed and the plain negative log-likelihood of the tokens of targets (B, m) at `slots`: their
         sums or, without `reduce`, (B · m,). `features` and `extra` are what a model returns with `features_only`."""
         rows, words = features.flatten(0, 1).index_select(0, slots), target.flatten().index_select(0, slots)
+        weight, bias = extra["output_layer"]
         if reduce:
-            return chunked_cross_entropy(rows, *extra["output_layer"], words, self.cfg.label_smoothing)
-        log_p = F.linear(rows, *extra["output_layer"]).float().log_softmax(-1)
+            return chunked_cross_entropy(rows, weight, bias, words, self.cfg.label_smoothing)
+        log_p = F.linear(rows, weight, bias).float().log_softmax(-1)
         terms = label_smoothed_nll_loss(log_p, words, self.cfg.label_smoothing, reduce=False)
         loss, nll = (term.new_zeros(target.numel()).index_copy(0, slots, term) for term in terms)
         return loss, nll

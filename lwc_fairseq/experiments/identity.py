@@ -13,6 +13,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import lwc_fairseq
 
@@ -68,7 +69,7 @@ def difference(recorded: str, command: Command, table: Path) -> str | None:
     """
     now = Place.here(table)
     line, mark, facts = recorded.rpartition("\n# ")
-    about = json.loads(facts) if mark else {"folder": now.folder, "table": now.table, "contents": {}}
+    about: dict[str, Any] = json.loads(facts) if mark else {"folder": now.folder, "table": now.table, "contents": {}}
     then = Place(about["folder"], about["table"])
     old_words, new_words = list(roles(shlex.split(line if mark else recorded))), list(roles(command))
     if [role for role, _ in old_words] != [role for role, _ in new_words]:
@@ -148,7 +149,7 @@ def data_content(data: str, sets: list[str]) -> str | None:
     contents = [
         content((path for path in folder.glob("*") if names.fullmatch(path.name)), folder) for folder in folders
     ]
-    return None if None in contents else "+".join(contents)
+    return None if None in contents else "+".join(filter(None, contents))
 
 
 def content(files: Iterable[Path], folder: Path) -> str | None:

@@ -161,15 +161,15 @@ class Settings:
         return row.runs and (not row.hidden or row.name in map(self.table.baseline_of, self.table.rows))
 
     def train_command(self, row: Row, folder: RunFolder) -> Command:
-        average = self.table.average
+        average, arch = self.table.average, row.arch or ""
         return [
-            *("fairseq-train", self.data, *self.common_flags(), "--arch", row.arch, "--save-dir", str(folder.path)),
+            *("fairseq-train", self.data, *self.common_flags(), "--arch", arch, "--save-dir", str(folder.path)),
             *(["--keep-last-epochs", str(average)] if average else ["--no-epoch-checkpoints"]),
             *("--seed", str(folder.seed + 100 * row.member), "--log-format", "json", "--log-interval", "20"),
             *shlex.split(self.table.optimizer if row.optimizer is None else row.optimizer),
             *shlex.split(self.table.train),
             *self.fill(row.train, folder.seed),
-            *self.profile.flags_of(row.arch),
+            *self.profile.flags_of(arch),
             *self.train,
         ]
 

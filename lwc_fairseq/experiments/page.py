@@ -151,24 +151,24 @@ def notes(record: Record) -> list[str]:
 
 def plot_curve(table: Table, results: list[Result]) -> Figure:
     """Plot measured and published values over x, with one line for each series."""
-    points = sorted((result for result in results if result.x is not None), key=lambda result: result.x)
+    points = sorted((result for result in results if result.x is not None), key=lambda result: result.x or 0.0)
     series = list(dict.fromkeys(result.series for result in points))
-    with fonts_for(table.title + table.curve + "".join(name or "" for name in series)):
+    with fonts_for(table.title + (table.curve or "") + "".join(name or "" for name in series)):
         figure = Figure(figsize=(6, 4), layout="constrained")
         axes = figure.subplots()
-        named = []  # matplotlib itself leaves out labels that begin with _
+        named: list = []  # matplotlib itself leaves out labels that begin with _
         for number, name in enumerate(series):
             line = [result for result in points if result.series == name]
             color, label = f"C{number}", f"{name}, " if name else ""
             if measured := [result for result in line if result.value is not None]:
-                x, y = [result.x for result in measured], [result.value for result in measured]
+                x, y = zip(*((result.x, result.value) for result in measured), strict=True)
                 spread = [result.deviation or 0 for result in measured] if measured[0].deviation is not None else None
                 named.append(axes.errorbar(x, y, spread, fmt="-o", color=color, label=label + "measured", capsize=3))
             if published := [result for result in line if result.published is not None]:
-                x, y = [result.x for result in published], [result.published for result in published]
+                x, y = zip(*((result.x, result.published) for result in published), strict=True)
                 named += axes.plot(x, y, "--s", color=color, label=label + "published", markerfacecolor="none")
         axes.set(xlabel=table.curve, ylabel=table.metric.upper(), title=textwrap.fill(table.title, 60))
-        axes.set_xticks(list(dict.fromkeys(result.x for result in points)))
+        axes.set_xticks(sorted({result.x for result in points if result.x is not None}))
         axes.grid(alpha=0.3)
         axes.legend(handles=named)
     return figure

@@ -164,7 +164,7 @@ def pictures(finished: FinishedTable) -> Iterator[str]:
 def lengths(finished: FinishedTable) -> Iterator[str]:
     """Yield a plot of BLEU and length by source length."""
     lines = finished.sentences
-    if lines is None:
+    if lines is None or lines.source is None:
         return
     longest = max(len(line.split()) for line in lines.source)
     groups = length_groups(lines, GROUPS if longest >= GROUPS[2] else tuple(range(4, longest, 4)))
@@ -198,7 +198,7 @@ def alignments(finished: FinishedTable, gold: list[Gold], gold_file: Path) -> It
 def samples(finished: FinishedTable) -> Iterator[str]:
     """Yield four sentences, evenly spread over the test set, and those whose translations differ most between rows."""
     lines = finished.sentences
-    if lines is None:
+    if lines is None or lines.source is None:
         return
     yield "<h2>Samples</h2>"
     total = len(lines.references[0])

@@ -5,7 +5,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from pathlib import Path
@@ -133,7 +133,7 @@ def summarise(
         series=row.series,
     )
     if done:
-        values = [run.get("bleu", run.get("aer")) for run in result.runs]
+        values = [run["bleu"] if "bleu" in run else run["aer"] for run in result.runs]
         result.value = round(mean(values), 2)
         result.deviation = round(stdev(values), 2) if len(values) > 1 else None
         result.parameters, result.updates = read_sizes(done[0].log("train"))
@@ -143,7 +143,7 @@ def summarise(
 def p_value(settings: Settings, row: Row, translations: dict[str, dict[int, Translations]]) -> float | None:
     """Return p of a row against its baseline, if it has one, over the seeds that both have."""
     name = settings.table.baseline_of(row)
-    system, baseline = translations.get(row.name, {}), translations.get(name, {})
+    system, baseline = translations.get(row.name, {}), translations.get(name or "", {})
     seeds = [seed for seed in system if seed in baseline]
     if name == row.name or not seeds:
         return None
@@ -175,7 +175,9 @@ def make_record(
         "checkpoint": f"mean of the last {table.average} epochs" if table.average else "",
         "packages of models": " ".join(settings.user_dirs),
     }
-    contents = {str(path.absolute()): file_content(path) for path in references if path.is_file()}
+    contents: dict[str, str | None] = {
+        str(path.absolute()): file_content(path) for path in references if path.is_file()
+    }
     contents["gold"] = file_content(gold) if gold else None
     contents["data"] = data_content(settings.data, [re.escape(settings.subset)])
     return Record(
@@ -215,7 +217,7 @@ def flags_of_row(settings: Settings, row: Row) -> dict[str, str]:
     return without_empty(flags)
 
 
-def without_empty(texts: dict[str, str | None]) -> dict[str, str]:
+def without_empty(texts: Mapping[str, str | None]) -> dict[str, str]:
     return {name: text for name, text in texts.items() if text}
 
 

@@ -93,7 +93,7 @@ class Runner:
         kept = sum(job.done for job in jobs)
         with Bars(len(jobs), kept) as bars, ThreadPoolExecutor(len(self.devices)) as pool:
             try:
-                waiting, running = list(jobs), set()
+                waiting, running = list(jobs), set[Future]()
                 while waiting:
                     for job in list(waiting):
                         needs_ended = all(need in self.futures and self.futures[need].done() for need in job.needs)
@@ -181,8 +181,9 @@ class Runner:
                 while status is None:
                     with contextlib.suppress(subprocess.TimeoutExpired):
                         status = process.wait(timeout=0.5)
-                    for line in reader if progress else ():
-                        progress.see(line)
+                    if progress:
+                        for line in reader:
+                            progress.see(line)
             except BaseException:
                 process.kill()
                 process.wait()

@@ -176,7 +176,8 @@ def load_table(path: Path, only: list[str] | None = None) -> Table:
 
 def problems(table: Table) -> Iterator[str]:
     """Yield what is invalid in a table, and where rows contradict each other."""
-    rows, labels = {}, set()
+    rows: dict[str, Row] = {}
+    labels = set()
     for row in table.rows:
         if not re.fullmatch(r"[a-z0-9_.]*[a-z0-9_][a-z0-9_.]*", row.name) or row.name in rows:
             yield f"row {row.name!r}: names are of a-z, 0-9, _ and ., each used once"
@@ -196,7 +197,7 @@ def problems(table: Table) -> Iterator[str]:
         yield f"average {table.average}: must not be negative"
     if table.metric not in ("bleu", "aer"):
         yield f"metric {table.metric}: choose bleu or aer"
-    for name in [owner.baseline for owner in (table, *table.rows) if owner.baseline is not None]:
+    for name in filter(None, [table.baseline, *(row.baseline for row in table.rows)]):
         if name not in rows:
             yield f"baseline {name}: no such row"
         if not rows[name].runs:

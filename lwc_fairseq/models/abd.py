@@ -41,7 +41,7 @@ class ReverseContextConfig(RecurrentConfig):
     """The options of ABD and its relatives. The defaults are the papers' sizes."""
 
     dropout: float = field(default=0.3, metadata={"help": "dropout of the readouts, before the softmax"})
-    input_dropout: Optional[float] = field(  # noqa: UP045 (fairseq knows this spelling only)
+    input_dropout: Optional[float] = field(  # type: ignore[assignment]  # noqa: UP045 (fairseq knows this spelling only)
         default=None,
         metadata={
             "help": "dropout of the word embeddings, and of the encoder states that attention reads and that the "
@@ -88,10 +88,6 @@ class ReverseContextModel(RecurrentModel):
         if config.input_dropout is None:
             config.input_dropout = config.dropout
         return config
-
-    def reverse_translations(self, src_tokens: Tensor) -> Tensor:
-        """Return the reverse translations, (S, T): tokens from right to left, with padding on the right."""
-        raise NotImplementedError
 
     def attention(self, src_tokens: Tensor, prev_output_tokens: Tensor) -> DecoderAttention:
         source, reverse = super().attention(src_tokens, prev_output_tokens).source
@@ -212,6 +208,7 @@ class ABDDecoder(RecurrentDecoder):
     def begin_backward(self, encoder_out: SourceMemory) -> DecodingState:
         """Return the backward decoder's state before its first step."""
         (source,) = encoder_out.memories
+        assert source.padding_mask is not None
         last = (~source.padding_mask).sum(1).sub(1).clamp(min=0)
         # The forward RNN's states are the first d of the 2d entries of h_i. --input-dropout has dropped some of them.
         state = source.states[torch.arange(len(last), device=last.device), last].chunk(2, dim=-1)[0]
@@ -275,8 +272,8 @@ class ABDModel(ReverseContextModel, BidirectionalModel):
         src_tokens: Tensor,
         src_lengths: Tensor,
         prev_output_tokens: Tensor,
-        backward: bool = False,
         features_only: bool = False,
+        backward: bool = False,
     ) -> tuple[Tensor, dict]:
         """Teacher forcing.
 

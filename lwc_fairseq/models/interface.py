@@ -62,6 +62,10 @@ class TranslationModel(FairseqEncoderDecoderModel):
         """
         raise NotImplementedError
 
+    def reverse_translations(self, src_tokens: Tensor) -> Tensor:
+        """Return the translations (B, T) that the weights `reverse` are over: from right to left, padding on the right."""
+        raise NotImplementedError
+
 
 class BidirectionalModel(TranslationModel):
     """A model with a forward and a backward decoder.
@@ -178,8 +182,8 @@ def forward_features(model: nn.Module, net_input: dict[str, Tensor]) -> tuple[Te
         return model(**net_input, features_only=True)
     decoder = plain.decoder if isinstance(plain, FairseqEncoderDecoderModel) else plain
     layer = getattr(decoder, "output_projection", None)
-    is_linear = isinstance(layer, nn.Linear) and getattr(decoder, "adaptive_softmax", None) is None
-    if not (is_linear and takes(plain, "features_only") and takes(decoder, "features_only")):
+    gives_features = takes(plain, "features_only") and takes(decoder, "features_only")
+    if not (isinstance(layer, nn.Linear) and getattr(decoder, "adaptive_softmax", None) is None and gives_features):
         raise UserError(
             f"--criterion chunked_cross_entropy does not work with this model ({type(decoder).__name__} returns "
             "no features for a linear output layer): use label_smoothed_cross_entropy or cross_entropy, which compute "

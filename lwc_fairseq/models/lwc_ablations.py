@@ -142,7 +142,9 @@ class SeparateAttentionLayer(CoordinatedLayer):
     attention, the keys and values of both sides come from the states below the layer.
     """
 
-    def forward(self, x: Tensor, attend: PackedSeparateAttention | StepSeparateAttention) -> Tensor:
+    def forward(  # type: ignore[override]
+        self, x: Tensor, attend: PackedSeparateAttention | StepSeparateAttention
+    ) -> Tensor:
         below = self.project(x)
         x = self.add_attention(x, attend(below))
         attended = self.add_attention(x, attend.to_source(self.project(x), below))

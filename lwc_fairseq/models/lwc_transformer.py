@@ -557,8 +557,8 @@ class LWCTransformerModel(TranslationModel):
         return extra["attentions"]
 
 
-SMALL = {"embed_dim": 256, "ffn_embed_dim": 1024, "attention_heads": 4}
-BIG = {"embed_dim": 1024, "attention_heads": 16}
+SMALL: dict[str, object] = {"embed_dim": 256, "ffn_embed_dim": 1024, "attention_heads": 4}
+BIG: dict[str, object] = {"embed_dim": 1024, "attention_heads": 16}
 PRESETS: dict[str, dict[str, object]] = {
     "lwc_transformer_small": SMALL,
     "lwc_transformer_base": {},

@@ -18,6 +18,7 @@ Letters: S sentences, n source and m target tokens, T steps of the reverse trans
 means padding.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Optional
 
@@ -70,7 +71,7 @@ class NSCEncoder(RecurrentEncoder):
     """An encoder of the source and of its reverse translation by `reverse_model`, which stays frozen. `shared` are the
     parts of a :class:`RecurrentEncoder` that belong to that model."""
 
-    def __init__(self, cfg: NSCConfig, dictionary, reverse_model: RNNSearchModel, **shared: nn.Module):
+    def __init__(self, cfg: NSCConfig, dictionary, reverse_model: RNNSearchModel, **shared):
         super().__init__(cfg, dictionary, **shared)
         self.cfg = cfg
         self.reverse_model = reverse_model
@@ -153,7 +154,7 @@ class WordsEncoder(NSCEncoder):
         self.words = BidirectionalEncoder(cfg.embed_dim, cfg.hidden_dim, cfg.plain_kernels)
 
     def reverse_context(self, src_tokens: Tensor, translations: Tensor) -> Memory:
-        order = SourceOrder(translations, self.words_embedding.padding_idx)
+        order = SourceOrder(translations, self.known.target_pad)
         (states,), _ = self.words(self.dropout(self.words_embedding(order.tokens.T)), order)
         return reverse_memory(self.dropout(states.transpose(0, 1)).contiguous(), order.padding_mask)
 

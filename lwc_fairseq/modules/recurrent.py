@@ -184,7 +184,8 @@ class MultiHeadAttention(nn.Module):
         """Compute a (R, d), and the weights (R, n), averaged over the heads, from s (R, d)."""
         query = self._split(self.query(state).unflatten(0, (len(memory.keys), -1)))  # (S, H, beam, d/H)
         scores = query @ memory.keys.transpose(2, 3) / math.sqrt(query.size(-1))  # (S, H, beam, n)
-        scores = scores.masked_fill(memory.padding_mask[:, None, None], -torch.inf)
+        if memory.padding_mask is not None:
+            scores = scores.masked_fill(memory.padding_mask[:, None, None], -torch.inf)
         weights = scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32)).type_as(scores)
         heads = (weights @ memory.values).transpose(1, 2).flatten(2).flatten(0, 1)  # (R, d)
         return self.output(heads), weights.mean(1).flatten(0, 1)
@@ -272,10 +273,11 @@ class ConditionalGRU(nn.Module):
         state = state.to(projected.dtype)  # half precision under autocast
         if self.plain:
             return self._run_plain(projected, state, memories)
-        readers = [
-            AdditiveReader(attention.query.weight, attention.energy, memory.keys, memory.gates, memory.padding_mask)
-            for attention, memory in zip(self.attentions, memories, strict=True)
-        ]
+        readers = []
+        for attention, memory in zip(self.attentions, memories, strict=True):
+            gates, padding_mask = memory.gates, memory.padding_mask
+            assert gates is not None and padding_mask is not None  # of a memory of this layer and of an encoder
+            readers.append(AdditiveReader(attention.query.weight, attention.energy, memory.keys, gates, padding_mask))
         links = [Link(self.cells[0].recurrent, projected)]
         for cell, group in zip(self.cells[1:], divide(readers, self.group_sizes), strict=True):
             links.append(Link(cell.recurrent, readers=tuple(group)))
@@ -540,6 +542,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
             return features, {"output_layer": tuple(x.view_as(x) for x in (self.output.weight, self.output.bias))}
         attentions = []
         for memory, alpha in zip(memories, steps.weights, strict=True) if self.need_attn else ():
+            assert memory.columns is not None
             columns = memory.columns.repeat_interleave(len(alpha) // len(memory.columns), dim=0)
             attentions.append(alpha.gather(2, columns[:, None].expand_as(alpha)))
         alignment = attentions[self.alignment_layer] if attentions else None

@@ -57,8 +57,8 @@ class Link:
         self.states = states
         self.reset_states = torch.empty_like(states)
         # At first the input of each step, then [z; r; h̃].
-        new = self.inputs is None
-        self.activations = states.new_empty(*leading, steps, rows, 3 * dim) if new else self.inputs
+        inputs = self.inputs
+        self.activations = states.new_empty(*leading, steps, rows, 3 * dim) if inputs is None else inputs
         self.gates, self.candidates = self.activations.split([2 * dim, dim], dim=-1)
         stored = (states, self.activations, self.gates, *self.gates.chunk(2, dim=-1), self.candidates)
         self.steps = list(zip(*(tensor.unbind(-3) for tensor in (*stored, self.reset_states)), strict=True))
@@ -101,8 +101,8 @@ class LinkGradients:
         self.of_state = slots[..., : count + 2, :].flatten(-2)  # what the state before the step is multiplied by
         self.given = slots[..., count : count + 3, :].flatten(-2)  # gradient of W x + b
         self.states = slots[..., count + 4, :]  # gradient of the states; the loop adds to what is there
-        by_slot = (factors[..., ::2, :], slots[..., count::2, :])
-        by_slot += (factors[..., 1::2, :], slots[..., count + 1 :: 3, :])
+        by_slot = [factors[..., ::2, :], slots[..., count::2, :]]
+        by_slot += [factors[..., 1::2, :], slots[..., count + 1 :: 3, :]]
         by_row = (self.of_state, self.given, slots[..., count + 2, :], slots[..., count + 3, :], self.states)
         by_step = (*(tensor.unbind(-4) for tensor in by_slot), *(tensor.unbind(-3) for tensor in by_row))
         self.steps = list(zip(*by_step, strict=True))
