@@ -109,7 +109,10 @@ def with_scripts(environment) -> dict[str, str]:
     return {**environment, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"}
 
 
-LONGEST_FILES = ("test_readme.py", "test_recipes.py", "test_features.py", "test_kill.py")
+LONGEST_FILES = (
+    *("test_cuda.py", "test_kill.py", "test_readme.py", "test_features.py", "test_same_answer.py", "test_recipes.py"),
+    *("test_installed.py", "test_table_command.py", "test_saving.py", "test_checkpoints.py", "test_resume.py"),
+)
 
 
 def pytest_collection_modifyitems(items):
