@@ -63,7 +63,7 @@ class TranslationModel(FairseqEncoderDecoderModel):
         raise NotImplementedError
 
     def reverse_translations(self, src_tokens: Tensor) -> Tensor:
-        """Return the translations (B, T) that the weights `reverse` are over: from right to left, padding on the right."""
+        """Return the translations (B, T) that the weights `reverse` are over, with padding on the right."""
         raise NotImplementedError
 
 
