@@ -8,7 +8,7 @@ Letters: n source and m target tokens, N and M words.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import torch
@@ -106,6 +106,9 @@ class ErrorRate:
     aer: float
     precision: float
     recall: float
+
+    def percentages(self) -> list[str]:
+        return [f"{100 * value:.2f}" for value in astuple(self)]
 
 
 def error_rate(system: list[set[Link]], gold: list[Gold]) -> ErrorRate:

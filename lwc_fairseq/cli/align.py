@@ -2,10 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterator
-from dataclasses import astuple
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lwc_fairseq_compat import UserError
 
@@ -13,10 +10,6 @@ from ..environment import import_plugins
 from ..files import make_place, write_whole
 from ..markdown import table
 from .arguments import add_first, add_model, check_first, number_or_all
-
-if TYPE_CHECKING:
-    from ..analysis.alignment import ErrorRate
-    from ..analysis.attention import Forced
 
 
 def add_align(commands) -> None:
@@ -55,19 +48,22 @@ def add_aer(commands) -> None:
 
 def align_command(args: argparse.Namespace) -> int:
     from ..analysis.alignment import layer_error_rates, links, pharaoh, read_alignments
+    from ..analysis.attention import force, load
 
     check_first(args)
-    if args.gold is not None:
-        if args.out or args.layer is not None or args.head is not None:
-            raise UserError("--gold prints every layer: leave out --out, --layer and --head, or leave out --gold")
-        gold = read_alignments(args.gold, args.gold_first)  # before the model, which takes longer to load
-        rates = layer_error_rates(forced(args), gold, args.gold)
-        rows = [[name, *percentages(rate)] for name, rate in rates.items()]
-        print("\n".join(table(["layer", "AER", "precision", "recall"], rows)))
-        return 0
+    if args.gold and (args.out or args.layer is not None or args.head is not None):
+        raise UserError("--gold prints every layer: leave out --out, --layer and --head, or leave out --gold")
+    gold = read_alignments(args.gold, args.gold_first) if args.gold else None  # before the model, which takes longer
     if args.out:
         make_place(args.out)
-    lines = {sentence.number: pharaoh(links(sentence, args.layer, args.head)) for sentence in forced(args)}
+    import_plugins(args.user_dir)
+    sentences = force(*load(args.checkpoint, args.data), args.subset)
+    if gold is not None:
+        rates = layer_error_rates(sentences, gold, args.gold)
+        rows = [[name, *rate.percentages()] for name, rate in rates.items()]
+        print("\n".join(table(["layer", "AER", "precision", "recall"], rows)))
+        return 0
+    lines = {sentence.number: pharaoh(links(sentence, args.layer, args.head)) for sentence in sentences}
     text = "".join(lines[number] + "\n" for number in sorted(lines))
     if args.out is None:
         sys.stdout.write(text)
@@ -76,20 +72,9 @@ def align_command(args: argparse.Namespace) -> int:
     return 0
 
 
-def forced(args: argparse.Namespace) -> Iterator["Forced"]:
-    from ..analysis.attention import force, load
-
-    import_plugins(args.user_dir)
-    return force(*load(args.checkpoint, args.data), args.subset)
-
-
-def percentages(rate: "ErrorRate") -> list[str]:
-    return [f"{100 * value:.2f}" for value in astuple(rate)]
-
-
 def aer_command(args: argparse.Namespace) -> int:
     from ..analysis.alignment import error_rate, read_alignments, read_links
 
     rate = error_rate(read_links(args.hypothesis), read_alignments(args.gold, args.gold_first))
-    print("AER {}, precision {}, recall {}".format(*percentages(rate)))
+    print("AER {}, precision {}, recall {}".format(*rate.percentages()))
     return 0

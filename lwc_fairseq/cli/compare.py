@@ -3,15 +3,11 @@
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lwc_fairseq_compat import UserError
 
 from ..files import make_folder, read_lines
 from .arguments import growing, named_path, positive
-
-if TYPE_CHECKING:
-    from ..analysis.translations import Tagged
 
 
 def add_compare(commands) -> None:
@@ -61,10 +57,10 @@ def compare_command(args: argparse.Namespace) -> int:
     print(f"comparing {len(systems)} systems on {len(sentences.references[0])} lines", file=sys.stderr)
     if args.comet and not args.src:
         raise UserError("--comet: --src is needed, because COMET reads the source")
-    comet_model = args.comet_model or COMET_MODEL if args.comet else None
+    comet_model = (args.comet_model or COMET_MODEL) if args.comet else None
     comparison = compare(sentences, args.groups or GROUPS, args.differences, args.ter, comet_model)
     if args.tags:
-        tagged = tagged_systems(args, systems)
+        tagged = {name: (systems[name], tags) for name, tags in tags_of_systems(args).items()}
         reference = sentences.references[0], read_lines(args.ref_tags)
         comparison.parts = {tags: part_of_speech_bleu(tags.split(","), tagged, reference) for tags in args.tags}
     print(markdown(comparison), end="")
@@ -74,19 +70,16 @@ def compare_command(args: argparse.Namespace) -> int:
     return 0
 
 
-def tagged_systems(args: argparse.Namespace, systems: dict[str, list[str]]) -> "dict[str, Tagged]":
-    """Return the systems that have tags, and their tags.
-
-    Raises:
-        UserError: the reference has no tags, no system has tags, or an unknown system has tags.
-    """
+def tags_of_systems(args: argparse.Namespace) -> dict[str, list[str]]:
+    """Read the lines of tags, by the name of their system. Raises UserError if the reference has no tags, no system has
+    tags, or an unknown system has tags."""
     check_different([name for name, _ in args.system_tags], "--system-tags")
     tags = {name: read_lines(path) for name, path in args.system_tags}
-    unknown = sorted(tags.keys() - systems.keys())
+    unknown = sorted(tags.keys() - dict(args.systems).keys())
     if not args.ref_tags or not tags or unknown:
         what = f"no system is called {unknown[0]}" if unknown else "--ref-tags and --system-tags are needed"
         raise UserError(f"--tags: {what}")
-    return {name: (systems[name], tags[name]) for name in tags}
+    return tags
 
 
 def check_different(names: list[str], where: str) -> None:
