@@ -1,8 +1,8 @@
 """The command line of `lwc-fairseq`: what it says before it does anything, at once, and how a shell completes it."""
 
 import re
-import shutil
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -32,7 +32,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 def start(*arguments):
     """Run the console script in a new process. Also return the packages that it imports, besides Python's own."""
-    done = run(sys.executable, "-c", LAUNCH, shutil.which("lwc-fairseq"), *arguments, check=False)
+    done = run(sys.executable, "-c", LAUNCH, Path(sys.executable).with_name("lwc-fairseq"), *arguments, check=False)
     *_, last = done.stderr.splitlines()
     names = {name.partition(".")[0] for name in last.split()[1:]}
     assert last.startswith("imported ") and "lwc_fairseq" in names
