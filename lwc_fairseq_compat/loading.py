@@ -9,7 +9,7 @@ import os
 from omegaconf import DictConfig
 
 from .dictionaries import OtherWords
-from .errors import UserError
+from .errors import UserError, flag
 from .hooks import mends, replaces
 
 
@@ -104,7 +104,7 @@ def check_task(filename, trained, task):
         return  # tasks without a dataclass do not tell their own options from those of the whole command
     lacking = [name for name, value in trained.items() if value is True and name not in used]
     if lacking:
-        flags = " ".join("--" + name.replace("_", "-") for name in lacking)
+        flags = " ".join(map(flag, lacking))
         raise UserError(
             f"{filename}: the model was trained with --task {trained._name} {flags}, which --task {used._name} does "
             f"not know: give --task {trained._name} {flags}"

@@ -8,7 +8,7 @@ from dataclasses import fields
 
 import numpy as np
 
-from .errors import UserError
+from .errors import UserError, flag
 from .hooks import mends, replaces
 from .search_options import check_names
 
@@ -165,7 +165,7 @@ def read_json(options, name, example):
     except (TypeError, ValueError):
         values = None
     if not isinstance(values, dict):
-        raise UserError(f"--{name.replace('_', '-')} {text}: give JSON, such as '{json.dumps(example)}'")
+        raise UserError(f"{flag(name)} {text}: give JSON, such as '{json.dumps(example)}'")
     return values
 
 

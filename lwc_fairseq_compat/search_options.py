@@ -15,7 +15,7 @@ from enum import Enum
 from math import inf
 
 from .data import require_targets
-from .errors import UserError
+from .errors import UserError, flag
 from .hooks import replaces
 
 logger = logging.getLogger(__name__)
@@ -78,7 +78,7 @@ def check_search(options, where=None, types=None):
 
     def word(name):
         """Return an option as the user writes it."""
-        return name if where else "--" + name.replace("_", "-")
+        return name if where else flag(name)
 
     def text(name):
         """Return an option as the user writes it, with its value."""
@@ -218,11 +218,11 @@ def check_command(options):
     is_interactive = "buffer_size" in options
     for name in (*OF_REFERENCES, "lm_path", "results_path") if is_interactive else ():
         if options[name]:
-            raise UserError(f"--{name.replace('_', '-')}: only fairseq-generate can do this: leave it out")
+            raise UserError(f"{flag(name)}: only fairseq-generate can do this: leave it out")
     for name in ("input", "lm_path"):
         file = options.get(name) or "-"
         if file != "-" and "://" not in file and not os.path.isfile(file):
-            raise UserError(f"--{name.replace('_', '-')} {file}: no such file")
+            raise UserError(f"{flag(name)} {file}: no such file")
     number, shard = options["distributed_world_size"], options["distributed_rank"]
     if not (is_interactive or 0 <= shard < number):
         raise UserError(f"--shard-id {shard}: with --num-shards {number} it must be from 0 to {number - 1}")
@@ -264,7 +264,7 @@ def refuse_impossible_search(
             raise UserError(f"prefix_allowed_tokens_fn and {name} are different searches: leave one out")
     for name in ("score_reference", "prefix_size"):
         for dataset in self.datasets.values() if options[name] else ():
-            require_targets(dataset, f"--{name.replace('_', '-')}")
+            require_targets(dataset, flag(name))
     generator = build_generator(self, models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
     longest = getattr(generator, "max_len", inf) - 1
     if options["min_len"] > longest:

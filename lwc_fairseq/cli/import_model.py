@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lwc_fairseq_compat import UserError
+from lwc_fairseq_compat.errors import flag
 
 from ..files import make_place
 
@@ -92,7 +93,7 @@ def convert(state: Mapping, data: str | None) -> tuple[dict, list[str]]:
         raise UserError(f"its architecture is {arch}, not joint_attention of jarfo/joint: there is nothing to import")
     for name in ("encoder_learned_pos", "decoder_learned_pos"):
         if args.get(name):
-            raise UserError(f"it was trained with --{name.replace('_', '-')}, but lwc_transformer has sinusoids alone")
+            raise UserError(f"it was trained with {flag(name)}, but lwc_transformer has sinusoids alone")
     weights = convert_weights(state["model"])
     trained_in = args.get("data", "")
     folder = data or (trained_in if isinstance(trained_in, str) else trained_in[0])

@@ -31,6 +31,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from lwc_fairseq_compat import UserError
+from lwc_fairseq_compat.errors import flag
 
 from ..data.packing import Packing, pack, pad_rows, repack
 from ..modules.mixed_attention import (
@@ -122,7 +123,7 @@ class LWCTransformerConfig(FairseqDataclass):
         """Raises UserError naming the invalid setting."""
         for name in ("layers", "embed_dim", "ffn_embed_dim", "attention_heads"):
             if getattr(self, name) < 1:
-                raise UserError(f"--{name.replace('_', '-')} {getattr(self, name)}: must be at least 1")
+                raise UserError(f"{flag(name)} {getattr(self, name)}: must be at least 1")
         if self.embed_dim % self.attention_heads:
             raise UserError(
                 f"--embed-dim {self.embed_dim} is not divisible by --attention-heads {self.attention_heads}: "
@@ -134,7 +135,7 @@ class LWCTransformerConfig(FairseqDataclass):
             raise UserError(f"--embed-dim {self.embed_dim} --positions fairseq: fairseq's sinusoids need a width of 4")
         for name in ("dropout", "activation_dropout", "attention_dropout"):
             if not 0 <= getattr(self, name) < 1:
-                raise UserError(f"--{name.replace('_', '-')} {getattr(self, name)}: must be in [0, 1)")
+                raise UserError(f"{flag(name)} {getattr(self, name)}: must be in [0, 1)")
         if self.residual_gain is not None and not self.residual_gain > 0:
             raise UserError(f"--residual-gain {self.residual_gain}: must be above 0")
         if self.normalize_after and self.layer_norm == "before":

@@ -19,6 +19,7 @@ from fairseq.models import register_model
 from torch import Tensor
 
 from lwc_fairseq_compat import UserError
+from lwc_fairseq_compat.errors import flag
 
 from ..modules.recurrent import RecurrentDecoder, RecurrentEncoder, initialize_recurrent
 from .interface import DecoderAttention, TranslationModel
@@ -50,11 +51,11 @@ class RecurrentConfig(FairseqDataclass):
         """Raises UserError naming the invalid setting."""
         for name in ("embed_dim", "hidden_dim"):
             if getattr(self, name) < 1:
-                raise UserError(f"--{name.replace('_', '-')} {getattr(self, name)}: must be at least 1")
+                raise UserError(f"{flag(name)} {getattr(self, name)}: must be at least 1")
         for name in ("dropout", "input_dropout"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < 1:
-                raise UserError(f"--{name.replace('_', '-')} {value}: must be in [0, 1)")
+                raise UserError(f"{flag(name)} {value}: must be in [0, 1)")
         if not self.init_std > 0:  # also true of NaN
             raise UserError(f"--init-std {self.init_std}: must be above 0")
 
