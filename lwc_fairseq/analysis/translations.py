@@ -21,7 +21,7 @@ from ..files import read_lines
 
 COMET_MODEL = "Unbabel/wmt22-comet-da"
 INSTALL_COMET = "pip install '.[comet]' && pip install --no-deps unbabel-comet"
-"""The extra `comet` of setup.py lists what `unbabel-comet` needs, because its own requirements exclude NumPy 2."""
+"""The extra `comet` lists what `unbabel-comet` needs, because its own requirements exclude NumPy 2."""
 
 Tagged = tuple[list[str], list[str]]
 """The lines of a text, and lines with a tag for each word."""

@@ -72,7 +72,7 @@ def examine() -> Iterator[Finding]:
 
 
 def of_packages() -> Iterator[Finding]:
-    """Look at the requirements in setup.py at the time when the package was installed, and at fairseq."""
+    """Look at the requirements in pyproject.toml at the time when the package was installed, and at fairseq."""
     from packaging.requirements import Requirement
 
     try:
