@@ -28,9 +28,8 @@ def register() -> None:
     """Register everything with fairseq."""
     from lwc_fairseq_compat.loading import HINTS
 
-    from . import optim  # noqa: F401
+    from . import models, optim  # noqa: F401
     from .criterions import bidirectional_cross_entropy, chunked_cross_entropy  # noqa: F401
-    from .models import abd, deepatt, lwc_ablations, lwc_transformer, nsc, rnnsearch, transformer  # noqa: F401
     from .tasks import concat_translation  # noqa: F401
 
     HINTS["joint_attention"] = "convert it by lwc-fairseq import OLD NEW"
