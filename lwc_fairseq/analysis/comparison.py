@@ -86,11 +86,9 @@ def compare(
     """
     sentences.check()
     comet: dict[str, float] = {}
-    signatures: dict[str, str] = {}
-    if comet_model and sentences.source:  # first, because it may not be installed
-        comet, signatures["COMET"] = comet_scores(
-            comet_model, sentences.systems, sentences.source, sentences.references[0]
-        )
+    if comet_model:  # first, because it may not be installed
+        assert sentences.source is not None
+        comet, signature = comet_scores(comet_model, sentences.systems, sentences.source, sentences.references[0])
     metrics = {**{name: bleu(options) for name, options in VARIANTS.items()}, "chrF2": CHRF()}
     if ter:
         metrics["TER"] = TER()
@@ -99,13 +97,15 @@ def compare(
         results = {metric: metrics[metric].corpus_score(lines, sentences.references) for metric in metrics}
         scores[name] = {metric: round(result.score, 2) for metric, result in results.items()}
         scores[name]["length ratio"] = round(results["BLEU"].ratio, 3)
-    signatures = {name: str(metric.get_signature()) for name, metric in metrics.items()} | signatures
+    signatures = {name: str(metric.get_signature()) for name, metric in metrics.items()}
     first, *others = sentences.systems
     for name in others:
         baseline, system = (Translations(sentences.systems[key], sentences.references) for key in (first, name))
         scores[name]["p"] = significance([baseline], [system], Score())
     groups = length_groups(sentences, bounds) if sentences.source is not None else []
     largest = largest_differences(sentences, differences) if others else []
+    if comet:
+        signatures["COMET"] = signature
     for name, value in comet.items():
         scores[name]["COMET"] = value
     return Comparison(signatures, scores, groups, differences=largest)
