@@ -17,17 +17,28 @@ EXIT_LIMIT_S = 5.0
 """Seconds that an ending command waits for the threads that read ahead. A disk may not respond."""
 
 
-@replaces("fairseq.data.iterators", "EpochBatchIterator.load_state_dict")
-def go_on_with_next_epoch(load_state_dict, self, state_dict):
-    """Go on with the next epoch if as many batches as there are now have been done in this one.
+@replaces("fairseq.data.iterators", "EpochBatchIterator.state_dict")
+def save_number_of_processes(state_dict, self):
+    """Save how many processes read the batches of an epoch, for :func:`resume_with_other_batches`. Needed: always."""
+    return {**state_dict(self), "num_shards": self.num_shards}
 
-    Why: larger batches, less data or more processes make fewer batches; fairseq ends in a traceback. Needed: always.
+
+@replaces("fairseq.data.iterators", "EpochBatchIterator.load_state_dict")
+def resume_with_other_batches(load_state_dict, self, state):
+    """Resume in the middle of an epoch after the batches that were read, even with another number of processes, or go
+    on with the next epoch if as many batches as there are now have been done in this one.
+
+    Why: the saved position counts the batches of one process. With another number of processes, training would skip
+    or repeat batches. (If the new number does not divide the batches that were read, the last few are repeated.) Larger
+    batches, less data or more processes make fewer batches; fairseq ends in a traceback. Needed: always.
     """
+    shards = state.get("num_shards", self.num_shards)  # checkpoints of plain fairseq lack it
+    position = state.get("iterations_in_epoch", 0) * shards // self.num_shards
     try:
-        load_state_dict(self, state_dict)
+        load_state_dict(self, {**state, "iterations_in_epoch": position})
     except RuntimeError:
         logging.getLogger("fairseq.data.iterators").warning(
-            f"epoch {self.epoch} now has {len(self)} batches, and {state_dict['iterations_in_epoch']} were done: "
+            f"epoch {self.epoch} now has {len(self)} batches, and {position} were done: "
             f"going on with epoch {self.epoch + 1} (--reset-dataloader would begin with epoch 1 again)"
         )
         self.epoch += 1

@@ -121,28 +121,6 @@ def wrap_models_on_cpus(distribute, module, device_ids, output_device, **setting
     return distribute(module, device_ids=device_ids, output_device=output_device, **settings)
 
 
-@replaces("fairseq.data.iterators", "EpochBatchIterator.state_dict")
-def save_number_of_processes(state_dict, self):
-    """Save how many processes read the batches of an epoch, for :func:`resume_with_other_number_of_processes`.
-
-    Needed: always.
-    """
-    return {**state_dict(self), "num_shards": self.num_shards}
-
-
-@replaces("fairseq.data.iterators", "EpochBatchIterator.load_state_dict")
-def resume_with_other_number_of_processes(load_state_dict, self, state):
-    """Resume in the middle of an epoch after the batches that were read, even with another number of processes.
-
-    Why: the saved position counts the batches of one process. With another number of processes, training would skip
-    or repeat batches. If the new number does not divide the batches that were read, the last few are repeated.
-    Needed: always.
-    """
-    shards = state.get("num_shards", self.num_shards)  # checkpoints of plain fairseq lack it
-    position = state.get("iterations_in_epoch", 0) * shards // self.num_shards
-    load_state_dict(self, {**state, "iterations_in_epoch": position})
-
-
 class Termination:
     """Records that this process received one of `SIGNALS`. A second request ends the process immediately."""
 
