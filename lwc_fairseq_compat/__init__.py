@@ -1,7 +1,7 @@
 """fairseq 0.12.2 on today's Python, PyTorch and numpy: the only package that patches anything.
 
-PyTorch (2.5 and later) calls :func:`activate` at the end of ``import torch``, because the package's metadata names it in
-the entry-point group ``torch.backends``. fairseq imports torch before its first dataclass, so this is early enough even
+PyTorch (2.5 and later) calls :func:`activate` at the end of ``import torch``, because the package names it in the
+entry-point group ``torch.backends``. fairseq imports torch before its first dataclass, so this is early enough even
 for the plain ``fairseq-train``, which reads ``--user-dir`` only after it has imported fairseq. :func:`activate` only
 puts a finder on ``sys.meta_path``. The files with the patches are imported together with fairseq, so a program that
 never imports fairseq only pays for one string comparison per import.

@@ -87,9 +87,9 @@ class GRULayer(nn.Module):
 def run_together(layers: list[GRULayer], inputs: list[Tensor]) -> list[Tensor]:
     """Run layers of one GRU each, over sequences (T, R, input_dim) of one length, one sequence for each layer.
 
-    The result is that of one layer after the other, but one operation computes a step of all layers. On a GPU, launching
-    the operations of a step takes longest, so two layers take as long as one. On a CPU it saves nothing, and weights and
-    inputs are copied.
+    The result is that of one layer after the other, but one operation computes a step of all layers. On a GPU, a step
+    takes as long as the launch of its operations, so two layers take as long as one. On a CPU it saves nothing, and
+    weights and inputs are copied.
     """
     cells = [layer.cells[0] for layer in layers]
     projected = torch.stack([cell.input(x) for cell, x in zip(cells, inputs, strict=True)])
