@@ -71,7 +71,7 @@ def make_table(args: argparse.Namespace) -> int:
     from ..analysis.translations import bleu
     from ..experiments.jobs import Settings
     from ..experiments.page import write_table
-    from ..experiments.results import collect
+    from ..experiments.results import collect, make_record
     from ..experiments.schedule import Runner, devices
     from ..experiments.table_file import find_file, load_profile, load_table
 
@@ -106,7 +106,8 @@ def make_table(args: argparse.Namespace) -> int:
     results = collect(settings, jobs, failures, references, gold)
     for folder, reason in failures.items():
         print(f"{folder.row}, seed{folder.seed}: failed: {reason}", file=sys.stderr)
-    written = write_table(settings, results, args.seeds, args.references, args.gold, ran=not args.collect)
+    record = make_record(settings, results, args.seeds, args.references, args.gold, ran=not args.collect)
+    written = write_table(settings, record)
     print(written[0].read_text(encoding="utf-8"))
     print("wrote " + ", ".join(map(str, written)), file=sys.stderr)
     return 1 if failures else 0

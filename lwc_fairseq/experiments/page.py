@@ -1,7 +1,7 @@
 """The page of a table, `table.md`, and the files beside it: table.json and pictures."""
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from statistics import mean
 
@@ -13,7 +13,7 @@ from ..files import write_whole
 from ..markdown import table as markdown_table
 from .jobs import Settings
 from .layout import CURVE, LEARNING_CURVES, PAGE, RECORD, RunFolder
-from .results import Record, Result, as_json, make_record
+from .results import Record, Result, as_json
 from .table_file import Table
 from .training_log import make_learning_curves, read_losses
 
@@ -23,17 +23,9 @@ FLAGS_IN_ORDER = (
 )
 
 
-def write_table(
-    settings: Settings,
-    results: list[Result],
-    seeds: int,
-    references: Sequence[Path] = (),
-    gold: Path | None = None,
-    ran: bool = True,
-) -> list[Path]:
-    """Write the files, and return their paths, table.md first. The arguments are those of `make_record`."""
-    out, table = settings.out, settings.table
-    record = make_record(settings, results, seeds, references, gold, ran)
+def write_table(settings: Settings, record: Record) -> list[Path]:
+    """Write the files, and return their paths, table.md first."""
+    out, table, results = settings.out, settings.table, record.rows
     write_whole(out / RECORD, as_json(record))
     write_whole(out / PAGE, table_page(record))
     pictures = {}

@@ -9,9 +9,13 @@ import pytest
 from lwc_fairseq.analysis.translations import Score, Translations, score
 from lwc_fairseq.experiments.jobs import Settings
 from lwc_fairseq.experiments.page import plot_curve, table_page, write_table
-from lwc_fairseq.experiments.results import Result, collect, read_record
+from lwc_fairseq.experiments.results import Result, collect, make_record, read_record
 from lwc_fairseq.experiments.table_file import Profile, Row, Table
 from sentences import REFERENCES, generated, worse
+
+
+def write(settings, results, **facts) -> list[Path]:
+    return write_table(settings, make_record(settings, results, **facts))
 
 
 def test_what_cannot_be_read_is_a_failed_row(tmp_path):
@@ -57,7 +61,7 @@ def test_a_table_of_two_seeds(tmp_path):
     assert results["ours"].deviation == pytest.approx(abs(values[0] - values[1]) / 2**0.5, abs=0.006)
     assert results["base"].p is None and 0 <= results["ours"].p <= 1
 
-    written = write_table(settings, list(results.values()), seeds=2, references=[Path("/a/reference")])
+    written = write(settings, list(results.values()), seeds=2, references=[Path("/a/reference")])
     assert [path.name for path in written] == ["table.md", "table.json", "table.png", "learning_curves.png"]
     assert Path(written[2]).read_bytes().startswith(b"\x89PNG")
     page = written[0].read_text()
@@ -75,7 +79,7 @@ def test_a_loss_that_is_no_number_leaves_valid_json(tmp_path):
     runs = [{"seed": 1, "bleu": 20.0, "valid_loss": -1.5e-05, "train_loss": math.nan}]
     runs += [{"seed": 2, "bleu": 20.0, "valid_loss": -2.5e-05, "train_loss": math.inf}]
     results = [Result("ours", "Ours", runs, value=20.0)]
-    write_table(Settings(table, Profile(), "data", tmp_path), results, seeds=2)
+    write(Settings(table, Profile(), "data", tmp_path), results, seeds=2)
 
     def refuse(constant):
         raise AssertionError(f"{constant} is not JSON")
@@ -105,7 +109,7 @@ def test_a_row_with_its_own_baseline(tmp_path):
     assert ours.p < 0.5 and ours.baseline is None
     assert third.p == 1 and third.baseline == "Other"
     assert base.p is None and fourth.p is None  # the rows chosen with --rows lack the baseline of `fourth`
-    page = write_table(settings, results, seeds=1)[0].read_text()
+    page = write(settings, results, seeds=1)[0].read_text()
     assert "| BLEU | p |" in page and "| 1.000 (against Other) |" in page and "against base, unless a row" in page
 
 
@@ -113,14 +117,14 @@ def test_pictures_of_another_table_are_removed(tmp_path):
     for name in ("table.png", "learning_curves.png"):
         (tmp_path / name).touch()
     settings = Settings(Table(title="Mine", rows=[Row(name="ours", arch="rnnsearch")]), Profile(), "data", tmp_path)
-    write_table(settings, collect(settings, settings.jobs(1), {}), seeds=1)
+    write(settings, collect(settings, settings.jobs(1), {}), seeds=1)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["table.json", "table.md"]
 
 
 def test_the_page_says_where_weights_models_and_published_values_come_from(tmp_path):
     rows = [Row(name="ours", label="a | b", arch="rnnsearch"), Row(name="theirs", published=30.0, source="Table 9")]
     settings = Settings(Table(title="Mine", average=4, user_dir="/my/models", rows=rows), Profile(), "data", tmp_path)
-    page = write_table(settings, collect(settings, settings.jobs(1), {}), seeds=1)[0].read_text()
+    page = write(settings, collect(settings, settings.jobs(1), {}), seeds=1)[0].read_text()
     assert "checkpoint: mean of the last 4 epochs\npackages of models: /my/models\n" in page
     assert "theirs\n  published in: Table 9\n" in page and "| a \\| b |" in page
 
@@ -142,13 +146,13 @@ def test_a_seed_that_fails_does_not_hide_the_others(tmp_path):
         job.folder.path.mkdir(parents=True)
         job.folder.generated.write_text(generated(REFERENCES if job.folder.seed == 1 else worse("cat")))
     (result,) = collect(settings, jobs, {jobs[2].folder: "the reason"})
-    page = write_table(settings, [result], seeds=3)[0].read_text()
+    page = write(settings, [result], seeds=3)[0].read_text()
     assert f"| ours | {result.value:.2f} ± {result.deviation:.2f} (2 of 3 runs, failed) |" in page
 
 
 def test_a_table_without_a_paper_has_nothing_published(tmp_path):
     settings = Settings(Table(title="Mine", data="captions", rows=[]), Profile(), "data", tmp_path)
-    page = write_table(settings, [Result("ours", "Ours", [], value=30.0)], seeds=1)[0].read_text()
+    page = write(settings, [Result("ours", "Ours", [], value=30.0)], seeds=1)[0].read_text()
     assert "ublished" not in page and "Data: captions.\n" in page and "\n.\n" not in page
 
 
@@ -163,7 +167,7 @@ def test_the_page_has_the_flags_that_each_row_ran_with(tmp_path):
 
     def page(profile):
         settings = Settings(table, profile, "data", tmp_path, train=("--cpu",))
-        return write_table(settings, collect(settings, settings.jobs(1), {}), seeds=1)[0].read_text()
+        return write(settings, collect(settings, settings.jobs(1), {}), seeds=1)[0].read_text()
 
     ours = "\nours\n  label: Ours, wide\n  arch: rnnsearch\n"
     found = page(Profile(archs={"rnn*": "--adam-betas '(0.9, 0.98)'"}))
