@@ -21,9 +21,6 @@ class JobFailed(Exception):
 class JobStopped(JobFailed):
     """The table was stopped, and the job with it."""
 
-    def __init__(self):
-        super().__init__("stopped")
-
 
 @dataclass(frozen=True)
 class Job:

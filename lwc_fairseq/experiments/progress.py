@@ -30,7 +30,7 @@ class Lines:
         sys.stderr.flush()
 
 
-class Bars:
+class Bars(contextlib.AbstractContextManager):
     """A progress bar for the table, with the estimated time left, and one for each running job.
 
     The estimate ignores jobs that were finished before.
@@ -42,13 +42,8 @@ class Bars:
 
     def __init__(self, jobs: int, kept: int):
         where = {"mininterval": 0.5} if sys.stderr.isatty() else {"mininterval": 10, "file": Lines()}
-        self.plain = {"smoothing": 0, **where}
-        self.table = tqdm(
-            total=jobs, initial=kept, desc=f"table, {jobs} runs", position=0, bar_format=FORM, **self.plain
-        )
-
-    def __enter__(self) -> "Bars":
-        return self
+        self.plain = {"smoothing": 0, "bar_format": FORM, **where}
+        self.table = tqdm(total=jobs, initial=kept, desc=f"table, {jobs} runs", position=0, **self.plain)
 
     def __exit__(self, *exception) -> None:
         self.table.close()
@@ -56,9 +51,7 @@ class Bars:
     @contextlib.contextmanager
     def job(self, slot: int, job: Job) -> Iterator["JobBar"]:
         """Show a bar while a job runs. At its end the job counts as one, or if it was stopped, as what was done."""
-        with tqdm(
-            total=1.0, desc=job.name, position=slot + 1, leave=False, bar_format=f"  {FORM}", **self.plain
-        ) as bar:
+        with tqdm(total=1.0, desc=f"  {job.name}", position=slot + 1, leave=False, **self.plain) as bar:
             progress, share = JobBar(bar, self.table), 1.0
             try:
                 yield progress

@@ -3,12 +3,12 @@
 import contextlib
 import fcntl
 import os
-import queue
 import shlex
 import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
@@ -50,11 +50,7 @@ def environment(device: str | None) -> dict[str, str]:
 
 @contextlib.contextmanager
 def locked(folder: RunFolder) -> Iterator[TextIO]:
-    """Lock a folder as long as any process has the yielded file open.
-
-    Raises:
-        JobFailed: another process holds the lock.
-    """
+    """Lock a folder as long as any process has the yielded file open. Raises JobFailed if another process has it."""
     folder.path.mkdir(parents=True, exist_ok=True)
     with folder.lock.open("a+") as lock:
         try:
@@ -76,9 +72,7 @@ class Runner:
 
     def __init__(self, devices: list[str | None]):
         self.devices = devices
-        self.free: queue.Queue[int] = queue.Queue()  # the numbers of free devices
-        for slot in range(len(devices)):
-            self.free.put(slot)
+        self.free = deque(range(len(devices)))  # the numbers of free devices, as many as there are idle threads
         self.futures: dict[RunFolder, Future] = {}
         self.mutex = threading.Lock()  # guards the next two attributes
         self.running: dict[subprocess.Popen, str] = {}  # the job and the step of each running command
@@ -124,7 +118,7 @@ class Runner:
                 raise JobFailed(f"it needs {need.row}, which failed")
         if is_done(job):
             return
-        slot = self.free.get()
+        slot = self.free.popleft()
         try:
             with bars.job(slot, job) as bar, locked(job.folder) as lock:
                 if is_done(job):  # by another table, since the first look
@@ -136,7 +130,7 @@ class Runner:
                         execute = partial(self._execute, job, step, command, self.devices[slot], lock)
                         run_step(job.folder, step, command, bar, execute)
         finally:
-            self.free.put(slot)
+            self.free.append(slot)
 
     def _execute(
         self,
@@ -165,7 +159,7 @@ class Runner:
             reader.seek(0, os.SEEK_END)
             with self.mutex:
                 if self.stopping:
-                    raise JobStopped
+                    raise JobStopped("stopped")
                 process = subprocess.Popen(
                     command,
                     stdin=subprocess.DEVNULL,
@@ -192,17 +186,13 @@ class Runner:
                 with self.mutex:
                     del self.running[process]
         if self.stopping:
-            raise JobStopped
+            raise JobStopped("stopped")
         if status:
             raise JobFailed(f"{command[0]} ended with status {status}; the end of {log}:\n{tail(log)}")
 
 
 def is_done(job: Job) -> bool:
-    """Return whether a job is finished.
-
-    Raises:
-        JobFailed: the files in its folder cannot be used.
-    """
+    """Return whether a job is finished. Raises JobFailed if the files in its folder cannot be used."""
     if refusal := job.refusal():
         raise JobFailed(refusal)
     return job.done

@@ -108,13 +108,9 @@ class Table:
 
 
 def find_file(given: Path, kind: str) -> Path:
-    """Return the file of a path or of a name, such as lwc_table3, of what comes with the package.
+    """Return the file of a path, or of the name of a table or profile (`kind`) that comes with the package.
 
-    Args:
-        kind: "table" or "profile".
-
-    Raises:
-        UserError: there is no such file.
+    Raises UserError if there is no such file.
     """
     if given.is_file():
         return given
@@ -128,11 +124,7 @@ def find_file(given: Path, kind: str) -> Path:
 
 
 def load_profile(path: Path | None) -> Profile:
-    """Read a profile. Without a file, return a profile that changes nothing.
-
-    Raises:
-        UserError: the file cannot be read, or has an unknown key or an invalid value.
-    """
+    """Read a profile. Without a file, return one that changes nothing. Raises UserError if the file is invalid."""
     return Profile() if path is None else as_settings(str(path), Profile, read_yaml(path))
 
 
@@ -179,9 +171,18 @@ def problems(table: Table) -> Iterator[str]:
     rows: dict[str, Row] = {}
     labels = set()
     for row in table.rows:
+        has_flags = row.train or row.generate or row.optimizer
+        is_unknown = row.arch is not None and row.arch not in ARCH_MODEL_REGISTRY
         if not re.fullmatch(r"[a-z0-9_.]*[a-z0-9_][a-z0-9_.]*", row.name) or row.name in rows:
             yield f"row {row.name!r}: names are of a-z, 0-9, _ and ., each used once"
-        yield from (f"row {row.name}: {problem}" for problem in row_problems(row))
+        mistakes = {
+            "the table itself writes a file of this name: give another name": row.name in FILES,
+            "give arch or path, not both": row.arch is not None and row.path is not None,
+            "it has flags, but no arch to train and no path to translate with": has_flags and not row.runs,
+            "give arch or path or published": not row.runs and row.published is None,
+            f"arch {row.arch}: no such preset (your own models need user_dir)": is_unknown,
+        }
+        yield from (f"row {row.name}: {mistake}" for mistake, is_made in mistakes.items() if is_made)
         yield from syntax_problems(row.name, row.train, row.generate, row.optimizer or "", row.path or "")
         if row.path is not None and len(shlex.split(row.path)) != 1:
             yield f"row {row.name}: path {row.path}: give one path, quoted if it has blanks"
@@ -200,25 +201,11 @@ def problems(table: Table) -> Iterator[str]:
     for name in filter(None, [table.baseline, *(row.baseline for row in table.rows)]):
         if name not in rows:
             yield f"baseline {name}: no such row"
-        if not rows[name].runs:
+        elif not rows[name].runs:
             yield f"baseline {name}: this row has no translations: it lacks arch and path"
         if table.metric == "aer":
             yield f"baseline {name}: significance is tested for BLEU only, not for metric: aer"
     yield from syntax_problems("flags of the table", table.optimizer, table.train, table.generate)
-
-
-def row_problems(row: Row) -> Iterator[str]:
-    """Yield what is invalid in a row by itself."""
-    if row.name in FILES:
-        yield "the table itself writes a file of this name: give another name"
-    if row.arch is not None and row.path is not None:
-        yield "give arch or path, not both"
-    if not row.runs and (row.train or row.generate or row.optimizer):
-        yield "it has flags, but no arch to train and no path to translate with"
-    if not row.runs and row.published is None:
-        yield "give arch or path or published"
-    if row.arch is not None and row.arch not in ARCH_MODEL_REGISTRY:
-        yield f"arch {row.arch}: no such preset (your own models need user_dir)"
 
 
 def syntax_problems(where: str, *flags: str) -> Iterator[str]:
