@@ -2,11 +2,13 @@
 
 A command such as `fairseq-train` is a function of an installed package, and for seconds it does nothing but import. So
 one process, which has imported what all of them import, waits for requests and forks for each: the child takes over
-arguments, folder and files of the request, runs the command's function and ends as any Python process does. Nothing is
+arguments, folder and files of the request, runs the function and then what is registered for its end. Nothing is
 computed before the fork, and the modules of the commands, and this plugin, are imported after it. The order of imports
-is another one: no patch of fairseq may depend on that.
+is another one: no patch of fairseq may depend on that. Nor is the memory of a child taken apart at its end, which takes
+longer than many a command.
 """
 
+import atexit
 import gc
 import importlib
 import json
@@ -15,6 +17,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -104,7 +107,25 @@ def main() -> None:
     sys.argv = [str(folder / name), *(os.fsdecode(argument.encode("utf-8")) for argument in arguments)]
     sys.path[0] = str(folder)  # as for a script there
     (script,) = entry_points(group="console_scripts", name=name)
-    sys.exit(script.load()())
+    code = status(script.load)
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def status(load: Callable) -> int:
+    """The exit status of a command, whose function is what `load` returns; what ends it is printed as Python does."""
+    try:
+        sys.exit(load()())
+    except SystemExit as end:
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
+            return 1
+        return int(end.code or 0)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        return 1
 
 
 if __name__ == "__main__":
