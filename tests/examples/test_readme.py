@@ -1,6 +1,7 @@
 """Every command of README.md and of docs/ runs, in order, as printed, in a copy of the repository without anything
 built."""
 
+import contextlib
 import random
 import re
 import shlex
@@ -42,15 +43,31 @@ def clone(tmp_path_factory):
     return copy
 
 
+@contextlib.contextmanager
+def shortened(clone, training: str, updates: int):
+    """The models of the quickstart whose training has these words train for this number of updates."""
+    models = clone / "examples" / "quickstart" / "models.yaml"
+    whole = models.read_text()
+    assert training in whole
+    models.write_text(whole.replace(training, f"{training} --max-update {updates}"))
+    yield
+    models.write_text(whole)
+
+
 @pytest.fixture(scope="session")
-def quickstart(clone) -> str:
-    """What the quickstart prints, the first time."""
-    return run(*shlex.split(QUICKSTART), cwd=clone).stdout
+def quickstart(clone):
+    """What the quickstart prints, the first time, with a third of its updates."""
+    with shortened(clone, "--warmup-updates 200 --max-update 750", 250):
+        yield run(*shlex.split(QUICKSTART), cwd=clone).stdout
+
+
+def bleu(output: str) -> float:
+    return float(re.search(r"BLEU = ([\d.]+)", output)[1])
 
 
 def test_quickstart_translates_the_demo_corpus(quickstart, clone):
     score = re.search(r"BLEU = ([\d.]+) +\((\S+)\)", quickstart)
-    assert float(score[1]) >= 90
+    assert float(score[1]) >= 50
     assert "environment: .venv is ready" in quickstart  # otherwise the clone would have taken the tests' environment
     assert "tok:13a" in score[2] and "version:" in score[2]
     assert quickstart.count("  German  ") == quickstart.count("  translation  ") == 5
@@ -68,11 +85,8 @@ def test_quickstart_translates_the_demo_corpus(quickstart, clone):
 @pytest.fixture
 def short_training(clone):
     """DeepAtt in the quickstart stops after a few updates; what it leaves is not kept."""
-    models = clone / "examples" / "quickstart" / "models.yaml"
-    whole = models.read_text()
-    models.write_text(whole.replace("--clip-norm 5", "--clip-norm 5 --max-update 20"))
-    yield
-    models.write_text(whole)
+    with shortened(clone, "--clip-norm 5", 20):
+        yield
     shutil.rmtree(clone / "runs" / "quickstart" / "deepatt", ignore_errors=True)
 
 
@@ -81,22 +95,32 @@ def test_quickstart_with_another_model(quickstart, clone, short_training):
     """DeepAtt with K = 5, on the same corpus."""
     done = run(*shlex.split(OTHER_MODEL), cwd=clone).stdout
     assert done.count("done before") == 3  # corpus, BPE, binary data
-    assert re.search(r"BLEU = ([\d.]+)", done)
+    assert bleu(done) >= 0
     saved = torch.load(clone / "runs/quickstart/deepatt/seed1/checkpoint_best.pt")["cfg"]["model"]
     assert (saved["_name"], saved["attention_layers"]) == ("deepatt", 5)
 
 
+@pytest.fixture
+def whole_training(clone):
+    """The models of the quickstart train as long as a user's."""
+    models = clone / "examples" / "quickstart" / "models.yaml"
+    short = models.read_text()
+    shutil.copy(ROOT / "examples" / "quickstart" / "models.yaml", models)
+    yield
+    models.write_text(short)
+
+
 @LONG
-@pytest.mark.parametrize("command", [OTHER_MODEL, BIDIRECTIONAL])
-def test_other_models_learn_in_the_quickstart(quickstart, clone, command):
+@pytest.mark.parametrize(("command", "reached"), [(QUICKSTART, 90), (OTHER_MODEL, 85), (BIDIRECTIONAL, 85)])
+def test_models_learn_in_the_whole_quickstart(clone, whole_training, command, reached):
     done = run(*shlex.split(command), "--fresh", "--out", clone / "runs" / "long", cwd=clone).stdout
-    assert float(re.search(r"BLEU = ([\d.]+)", done)[1]) >= 85
+    assert bleu(done) >= reached
 
 
 def test_quickstart_does_nothing_twice(quickstart, clone):
     again = run(*shlex.split(QUICKSTART), cwd=clone).stdout
     assert again.count("done before") == 7
-    assert re.search(r"BLEU = .*", again)[0] == re.search(r"BLEU = .*", quickstart)[0]
+    assert bleu(again) == bleu(quickstart)
 
 
 def test_a_model_fed_shuffled_sources_does_not_come_near(quickstart, clone):
@@ -106,7 +130,7 @@ def test_a_model_fed_shuffled_sources_does_not_come_near(quickstart, clone):
     sources, references = ((out / "text" / f"test.{side}").read_text("utf-8").splitlines() for side in ("de", "en"))
     mixed_words = [" ".join(draw.sample(source.split(), len(source.split()))) for source in sources]
     mixed_sentences = sources[1:] + sources[:1]
-    for mixed, limit in ((mixed_words, 80), (mixed_sentences, 30)):
+    for mixed, limit in ((mixed_words, 0.8 * bleu(quickstart)), (mixed_sentences, 30)):
         output = run(
             *("fairseq-interactive", out / "data", "--user-dir", "lwc_fairseq", "--task", "concat_translation"),
             *("--path", out / "lwc_transformer_small" / "seed1" / "checkpoint_best.pt", "--bpe", "subword_nmt"),
@@ -156,7 +180,7 @@ def test_the_other_commands_of_the_readme_run(quickstart, clone):
     assert len(short) == 7
     assert "['My grandfather" in run("python", "-c", scripts(README)[0], cwd=clone).stdout
     for command in short:
-        done = run("bash", "-c", command, cwd=clone)
+        done = run("bash", "-c", f"{command} --max-update 2" if "fairseq-train" in command else command, cwd=clone)
         if command.startswith("fairseq-generate"):
             assert len(hypotheses(done.stdout)) == 500
         if command.startswith("lwc-fairseq translate"):
