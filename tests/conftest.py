@@ -5,6 +5,7 @@ import os
 import random
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -142,14 +143,32 @@ def run(*command, check: bool = True, stdin: str | None = None, cwd: Path = ROOT
     else:
         text = {"encoding": "utf-8", "errors": "surrogateescape"}
         done = subprocess.run(command, input=stdin, capture_output=True, cwd=cwd, env=environment, **text)
-    if check and done.returncode:
-        pytest.fail(f"{' '.join(command)}\n{done.stdout[-3000:]}\n{done.stderr[-5000:]}")
+    return checked(done) if check else done
+
+
+def run_python(*arguments, check: bool = True, cwd: Path = ROOT, path: Sequence[Path] = ()):
+    """Run a Python file, or code after "-c", in a process that has imported PyTorch and fairseq before.
+
+    Args:
+        path: folders for PYTHONPATH.
+    """
+    done = FRONT_DOOR.run(["python", *map(str, arguments)], cwd, path=path)
+    return checked(done) if check else done
+
+
+def checked(done):
+    """A command that has succeeded. If it has not, the test fails and shows its output."""
+    if done.returncode:
+        pytest.fail(f"{' '.join(done.args)}\n{done.stdout[-3000:]}\n{done.stderr[-5000:]}")
     return done
 
 
 def refused(*command, **settings) -> str:
     """The last line of a command, which must fail without a traceback."""
-    done = run(*command, check=False, **settings)
+    if command[0] == "python":
+        done = run_python(*command[1:], check=False, **settings)
+    else:
+        done = run(*command, check=False, **settings)
     assert done.returncode, done.stdout[-1000:]
     assert "Traceback" not in done.stderr, done.stderr
     return done.stderr.strip().splitlines()[-1]

@@ -13,13 +13,16 @@ import gc
 import importlib
 import json
 import os
+import runpy
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
+from types import ModuleType
 
 IMPORTED = ("torch", "fairseq.checkpoint_utils", "fairseq.tasks", "fairseq.models", "fairseq.trainer", "sacrebleu")
 IMPORTED += ("torch._dynamo",)  # by the first optimizer that is made
@@ -39,19 +42,26 @@ class FrontDoor:
         return command[0] in self.scripts and environment == self.environment
 
     def run(
-        self, command: list[str], cwd: Path, stdin: str | None = None, output: int | None = None
+        self,
+        command: list[str],
+        cwd: Path,
+        stdin: str | None = None,
+        output: int | None = None,
+        path: Sequence[str] = (),
     ) -> subprocess.CompletedProcess:
         """As subprocess.run, with text captured; what is not UTF-8 is in the text as Python's surrogates.
 
         Args:
+            command: a console script with its arguments, or "python" with a file or with "-c" and code.
             output: a file's number, to which both outputs are written instead.
+            path: folders where the command looks for modules first.
         """
         if self.server is None:
             self._start()
         with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             given.write((stdin or "").encode("utf-8", "surrogateescape"))
             given.seek(0)
-            request = json.dumps({"command": command, "cwd": str(cwd)}).encode()
+            request = json.dumps({"command": command, "cwd": str(cwd), "path": [*map(str, path)]}).encode()
             socket.send_fds(self.here, [request], [given.fileno(), output or out.fileno(), output or err.fileno()])
             status = self.here.recv(EXIT_STATUS_BYTES)
             if not status:
@@ -76,8 +86,8 @@ class FrontDoor:
             self.server.wait()
 
 
-def serve(requests: socket.socket) -> list[str]:
-    """Answer requests with exit statuses until there are none; in a child, return with the command that it is."""
+def serve(requests: socket.socket) -> dict:
+    """Answer requests with exit statuses until there are none; in a child, return with the request that it is for."""
     while True:
         message, files, _, _ = socket.recv_fds(requests, 2**20, 3)
         if not message:
@@ -90,34 +100,33 @@ def serve(requests: socket.socket) -> list[str]:
                 os.dup2(file, number)
                 os.close(file)
             os.chdir(request["cwd"])
-            return request["command"]
+            return request
         for file in files:
             os.close(file)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         requests.send(code.to_bytes(EXIT_STATUS_BYTES, "little", signed=True))
 
 
-def main() -> None:
-    sys.argv[0] = "fairseq-command"  # fairseq's commands prepare their streams when fairseq is imported
-    for module in IMPORTED:
-        importlib.import_module(module)
-    gc.freeze()  # a child has no garbage among these to look for
-    name, *arguments = serve(socket.socket(fileno=int(sys.argv[1])))
-    folder = Path(sys.executable).parent
-    sys.argv = [str(folder / name), *(os.fsdecode(argument.encode("utf-8")) for argument in arguments)]
-    sys.path[0] = str(folder)  # as for a script there
-    (script,) = entry_points(group="console_scripts", name=name)
-    code = status(script.load)
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+def load(command: list[str], path: list[str]) -> Callable:
+    """The function of a command. It finds its arguments and modules as if it had been started by itself."""
+    name, *sys.argv = (os.fsdecode(word.encode("utf-8")) for word in command)
+    if name != "python":
+        script = Path(sys.executable).parent / name
+        sys.argv.insert(0, str(script))
+        sys.path[:1] = [str(script.parent), *path]
+        return entry_points(group="console_scripts", name=name)[name].load()
+    if sys.argv[0] == "-c":
+        sys.path[:1] = ["", *path]
+        program = sys.modules["__main__"] = ModuleType("__main__")
+        return partial(exec, sys.argv.pop(1), vars(program))
+    sys.path[:1] = [str(Path(sys.argv[0]).resolve().parent), *path]
+    return lambda: runpy.run_path(sys.argv[0], run_name="__main__") and None
 
 
-def status(load: Callable) -> int:
-    """The exit status of a command, whose function is what `load` returns; what ends it is printed as Python does."""
+def execute(command: list[str], path: list[str]) -> int:
+    """The exit status of a command; what ends it is printed as Python does."""
     try:
-        sys.exit(load()())
+        sys.exit(load(command, path)())
     except SystemExit as end:
         if isinstance(end.code, str):
             print(end.code, file=sys.stderr)
@@ -126,6 +135,19 @@ def status(load: Callable) -> int:
     except BaseException:
         sys.excepthook(*sys.exc_info())
         return 1
+
+
+def main() -> None:
+    sys.argv[0] = "fairseq-command"  # fairseq's commands prepare their streams when fairseq is imported
+    for module in IMPORTED:
+        importlib.import_module(module)
+    gc.freeze()  # a child has no garbage among these to look for
+    request = serve(socket.socket(fileno=int(sys.argv[1])))
+    status = execute(request["command"], request["path"])
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 if __name__ == "__main__":

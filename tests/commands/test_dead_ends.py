@@ -19,6 +19,7 @@ from conftest import (
     hypotheses,
     refused,
     run,
+    run_python,
 )
 from lwc_fairseq_compat import UserError
 
@@ -422,10 +423,10 @@ cli_main()
 def test_slow_batches_show_progress_without_a_terminal(tiny_data, tiny_checkpoint, tmp_path):
     """With a limit of 0 instead of 10 seconds, the second line comes after twice that time, and so on."""
     given = training(tiny_data, tmp_path, *TASK, *TINY_LWC[2:])[1:]
-    trained = run("python", "-c", IMPATIENT.format(command="train"), *given)
+    trained = run_python("-c", IMPATIENT.format(command="train"), *given)
     assert "epoch 001:      1 / " in trained.stdout + trained.stderr
     given = (tiny_data, *TASK, "--path", tiny_checkpoint, "--cpu", "--batch-size", "4")
-    translated = run("python", "-c", IMPATIENT.format(command="generate"), *given)
+    translated = run_python("-c", IMPATIENT.format(command="generate"), *given)
     assert "batch:      1 / 5" in translated.stderr
     plain = run("fairseq-generate", *given)
     assert "batch:" not in plain.stderr and hypotheses(plain.stdout) == hypotheses(translated.stdout)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from conftest import LONG, ONE_FAMILY, ROOT, run
+from conftest import LONG, ONE_FAMILY, ROOT, run_python
 
 BENCHMARK = ROOT / "examples" / "benchmark" / "benchmark.py"
 TINY_RECURRENT = "--embed-dim 12 --hidden-dim 16 --init-std 0.1"
@@ -22,8 +22,8 @@ TINY = {
 
 def benchmark(tmp_path, family, phase, *more, **options):
     ours, peer = TINY[family]
-    return run(
-        *("python", BENCHMARK, "--family", family, "--phase", phase, "--device", "cpu", "--blocks", "1"),
+    return run_python(
+        *(BENCHMARK, "--family", family, "--phase", phase, "--device", "cpu", "--blocks", "1"),
         *("--updates", "1", "--max-tokens", "300", "--sentences", "8", "--types", "120", "--beam", "2"),
         *("--length", "4", "9", f"--ours={ours}", f"--peer={peer}", "--work", tmp_path / "work"),
         *("--out", tmp_path / "out", *more),
@@ -54,12 +54,12 @@ def test_what_differs_gets_no_ratio(tmp_path):
         "benchmark.FAMILIES['deepatt'] = replace(family, ours=wrong); benchmark.main()"
     )
     ours, peer = TINY["deepatt"]
-    refused = run(
-        *("python", "-c", script, "benchmark.py", "--family", "deepatt", "--phase", "train", "--device", "cpu"),
+    refused = run_python(
+        *("-c", script, "benchmark.py", "--family", "deepatt", "--phase", "train", "--device", "cpu"),
         *("--blocks", "1", "--max-tokens", "300", "--sentences", "8", "--types", "120", "--length", "4", "9"),
         *(f"--ours={ours}", f"--peer={peer}", "--work", tmp_path / "work", "--out", tmp_path / "out"),
         check=False,
-        PYTHONPATH=BENCHMARK.parent,
+        path=[BENCHMARK.parent],
     )
     assert refused.returncode and refused.stderr.splitlines()[-1].startswith("benchmark: DeepAtt, K = 5: ")
     assert not (tmp_path / "out").exists() and "÷" not in refused.stdout
@@ -67,7 +67,7 @@ def test_what_differs_gets_no_ratio(tmp_path):
 
 def in_benchmark(script, *arguments):
     """Run a script that imports the modules of the benchmark."""
-    return run("python", "-c", script, *arguments, PYTHONPATH=BENCHMARK.parent)
+    return run_python("-c", script, *arguments, path=[BENCHMARK.parent])
 
 
 def test_bf16_asks_for_no_tpu(tiny_data):
@@ -100,7 +100,7 @@ def test_lwc_trains_on_ready_made_packing(tiny_data):
     ],
 )
 def test_a_precision_that_would_not_be_measured_is_refused(flags, message):
-    refused = run("python", BENCHMARK, "--family", "lwc", *flags, check=False)
+    refused = run_python(BENCHMARK, "--family", "lwc", *flags, check=False)
     assert refused.returncode == 2 and message in refused.stderr.splitlines()[-1]
 
 
@@ -125,9 +125,9 @@ def test_scaling(tmp_path):
     flags = ("--device", "cpu", "--blocks", "1", "--updates", "1", "--max-tokens", "200", "--types", "120")
     over = ("--family", "lwc", "--phase", "train", "--over", "length", "--values", "4", "9", "--out", tmp_path / "out")
     script = BENCHMARK.with_name("scaling.py")
-    page = run("python", script, *over, *flags, f"--ours={ours}", f"--peer={peer}", "--work", tmp_path / "work").stdout
+    page = run_python(script, *over, *flags, f"--ours={ours}", f"--peer={peer}", "--work", tmp_path / "work").stdout
     assert [line.split("|")[1].strip() for line in page.splitlines() if line.startswith("| ")][2:] == ["4", "9"]
     assert (tmp_path / "out" / "lwc_train_over_length.png").read_bytes().startswith(b"\x89PNG")
 
-    refused = run("python", script, "--family", "abd", "--phase", "train", "--over", "depth", check=False)
+    refused = run_python(script, "--family", "abd", "--phase", "train", "--over", "depth", check=False)
     assert "--over depth is for --family lwc or deepatt: abd has one depth" in refused.stderr

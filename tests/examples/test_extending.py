@@ -7,7 +7,7 @@ import pytest
 import torch
 from pages import commands, read
 
-from conftest import ROOT, run
+from conftest import ROOT, run, run_python
 
 PAGE = ROOT / "docs" / "extending.md"
 
@@ -37,7 +37,7 @@ def outputs(own_folder, tiny_data) -> dict[str, str]:
 def test_a_flag_of_ones_own(outputs, own_folder):
     loaded = re.search(r"`(lwc_fairseq\.load\(.*\))`", PAGE.read_text(encoding="utf-8"))[1]
     code = f"import lwc_fairseq; print({loaded}.models[0].encoder.stack.embedding.scale)"
-    done = run("python", "-c", code, cwd=own_folder)
+    done = run_python("-c", code, cwd=own_folder)
     assert done.stdout.splitlines()[-1] == "1.0"
     assert (own_folder / "attention.png").stat().st_size > 1000
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from conftest import LONG, ROOT, run
+from conftest import LONG, ROOT, run, run_python
 
 EXAMPLES = ROOT / "examples"
 SHELL = sorted(path for path in EXAMPLES.rglob("*.sh") if path.name != "recipe.sh")  # the others source it
@@ -39,4 +39,4 @@ def test_shell(script):
 )
 def test_python(script):
     described = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8")), clean=False)
-    assert described.strip() in run("python", script, "--help").stdout
+    assert described.strip() in run_python(script, "--help").stdout

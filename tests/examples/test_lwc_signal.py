@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from conftest import ROOT, TASK, TINY_LWC, TINY_TRAINING, make_lwc, random_batch, refused, run
+from conftest import ROOT, TASK, TINY_LWC, TINY_TRAINING, make_lwc, random_batch, refused, run, run_python
 from lwc_fairseq.data.packing import Packing, pack
 
 SCRIPT = ROOT / "examples" / "multi30k" / "lwc_signal.py"
@@ -84,7 +84,7 @@ def test_equal_weights_attend_to_all_tokens(script):
 
 def test_command(tiny_checkpoint, tiny_data, tmp_path):
     out = tmp_path / "signal.png"
-    printed = run("python", SCRIPT, tiny_checkpoint, "--data", tiny_data, "--out", out, "--sentences", "5").stdout
+    printed = run_python(SCRIPT, tiny_checkpoint, "--data", tiny_data, "--out", out, "--sentences", "5").stdout
     rows = list(csv.DictReader(io.StringIO(printed[printed.index("model\t") :]), delimiter="\t"))
     assert out.stat().st_size and [row["model"] for row in rows] == ["start"] * 2 + ["trained"] * 2
     for row in rows:

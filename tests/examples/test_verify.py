@@ -6,7 +6,7 @@ from textwrap import dedent
 import pytest
 import torch
 
-from conftest import LONG, ROOT, run
+from conftest import LONG, ROOT, run, run_python
 
 FOLDER = ROOT / "examples" / "cuda"
 PRETENDED = "simulated device: no GPU was used"
@@ -76,7 +76,7 @@ def test_what_does_not_exist_is_refused(tmp_path):
 
 def in_folder(script: str, *arguments) -> None:
     """Run a script that imports the modules of examples/cuda."""
-    run("python", "-c", dedent(script), *arguments, PYTHONPATH=FOLDER, OMP_NUM_THREADS="1")
+    run_python("-c", dedent(script), *arguments, path=[FOLDER])
 
 
 def test_which_results_are_failures():
@@ -143,10 +143,8 @@ def test_commands_run_on_the_first_gpu_and_say_why_they_fail(tmp_path):
 
 
 def test_launches_counts_overlapping_kernels_once():
-    run(
-        *("python", "-c", "from launches import union; assert union([(5, 7), (0, 3), (1, 2), (2, 4)]) == 6"),
-        PYTHONPATH=ROOT / "examples" / "benchmark",
-    )
+    program = "from launches import union; assert union([(5, 7), (0, 3), (1, 2), (2, 4)]) == 6"
+    run_python("-c", program, path=[ROOT / "examples" / "benchmark"])
 
 
 @LONG

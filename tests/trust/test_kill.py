@@ -25,6 +25,7 @@ from conftest import (
     TWO_PROCESSES,
     assert_same_end,
     run,
+    run_python,
 )
 
 UPDATES = 60
@@ -273,7 +274,7 @@ def test_signals_are_passed_on_to_processes_on_gpus(tiny_data, tmp_path, precisi
     """Without GPUs: no process is started. fairseq takes --bf16 for the sign of a TPU."""
     _, *arguments = training(tiny_data, tmp_path / "out", "lwc", 2, precision)
     arguments.remove("--cpu")
-    done = run("python", "-c", WOULD_SPAWN_TWO, *arguments, "--distributed-world-size", "2")
+    done = run_python("-c", WOULD_SPAWN_TWO, *arguments, "--distributed-world-size", "2")
     assert done.stdout.splitlines()[-1] == "2 True"
 
 

@@ -16,6 +16,7 @@ from conftest import (
     make_lwc,
     pad,
     run,
+    run_python,
 )
 
 UNK = 3
@@ -111,7 +112,7 @@ FairseqTask.train_step = too_large_at_first
 cli_main()
 """
     flags = ("--task", "concat_translation", *TINY_LWC, *TINY_TRAINING, "--max-update", "5", "--save-dir", tmp_path)
-    done = run("python", "-c", script, tiny_data, *flags)
+    done = run_python("-c", script, tiny_data, *flags)
     log = done.stdout + done.stderr
     assert "attempting to recover from OOM" in log and "target tokens in all: if this happens often, lower" in log
     assert torch.load(tmp_path / "checkpoint_last.pt")["optimizer_history"][-1]["num_updates"] == 5

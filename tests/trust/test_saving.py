@@ -8,7 +8,7 @@ import pytest
 import torch
 from fairseq.data.iterators import CountingIterator, GroupedIterator
 
-from conftest import FAMILIES, LONG, TASK, TINY_TRAINING, assert_same_end, refused, run
+from conftest import FAMILIES, LONG, TASK, TINY_TRAINING, assert_same_end, refused, run, run_python
 
 # 200 pairs in batches of 100: an epoch has two updates.
 TRAINING = [flag for flag in TINY_TRAINING if flag != "--no-epoch-checkpoints"]
@@ -197,5 +197,5 @@ TRAINS_TWICE = dedent("""
 def test_a_program_that_trains_twice(tiny_data, tmp_path):
     """The second training has handlers of signals and a best score of its own."""
     flags = (*TASK, *TRAINING, *FAMILIES["lwc"], *SIZE, "--max-epoch", "1", "--save-dir")
-    run("python", "-c", TRAINS_TWICE, tiny_data, *flags, tmp_path / "first", tmp_path / "second")
+    run_python("-c", TRAINS_TWICE, tiny_data, *flags, tmp_path / "first", tmp_path / "second")
     assert (tmp_path / "second" / "checkpoint_best.pt").exists()
