@@ -45,7 +45,7 @@ def tiny():
 
 @pytest.fixture(scope="module")
 def large():
-    return lines_of(DEVICE / "measure.py", "--rows", "large")
+    return lines_of(DEVICE / "measure.py", "--rows", "large", "--only", *UPDATES)
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +188,7 @@ def test_tests_that_need_a_gpu_pass_on_the_device(file, chosen, number):
 
 def test_unknown_command():
     done = on_device("fairseq-tarin", check=False)
-    assert done.returncode == 1 and "fairseq-tarin is neither a Python file nor a command" in done.stderr
+    assert done.returncode == 2 and "fairseq-tarin is neither a Python file nor a command" in done.stderr
 
 
 def test_each_installed_pytorch_has_a_guard_of_its_own(monkeypatch):

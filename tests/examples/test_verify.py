@@ -40,31 +40,28 @@ def assert_every_line_says_so(done, page: str) -> None:
 
 
 def test_a_step_that_fails_is_named_and_repeated_and_the_others_run_once(tmp_path):
-    blocked = tmp_path / "models" / "lwc_fp16"
-    blocked.parent.mkdir()
-    blocked.write_text("a file where the step makes a folder\n")
-    failed = verify(tmp_path, "lwc_fp16,two_processes")
+    blocked = tmp_path / "doctor.log"
+    blocked.mkdir()
+    failed = verify(tmp_path, "doctor,two_processes")
     assert failed.returncode == 1
-    assert failed.stderr.splitlines()[-1] == "verify: 1 of 2 steps failed: lwc_fp16"
-    assert f"  failed: FileExistsError: [Errno 17] File exists: '{blocked}', " in failed.stdout
+    assert failed.stderr.splitlines()[-1] == "verify: 1 of 2 steps failed: doctor"
+    assert f"  failed: IsADirectoryError: [Errno 21] Is a directory: '{blocked}', " in failed.stdout
     assert "[2/2] two_processes\n  succeeded" in failed.stdout
     page = (tmp_path / "report.md").read_text()
     assert page.index("## Failures") < page.index("## Two processes") and "1 of 2 steps succeeded, 1 failed." in page
 
-    blocked.unlink()
-    done = verify(tmp_path, "lwc_fp16,two_processes")
+    blocked.rmdir()
+    done = verify(tmp_path, "doctor,two_processes")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "on the CPU" not in done.stdout and "two_processes: done before" in done.stdout
     page = (tmp_path / "report.md").read_text()
     assert "Failures" not in page and "2 of 2 steps succeeded, 0 failed." in page
     assert_every_line_says_so(done, page)
-    (trained,) = [row for row in rows(page) if row.startswith("| lwc | fp16 |")]
-    assert " → " in trained and " | 4 of 4 | " in trained
     html = (tmp_path / "report.html").read_text()
     assert html.startswith("<!DOCTYPE html>") and html.count(PRETENDED) > len(rows(page)) and "http" not in html
 
     made = sorted((path, path.stat().st_mtime_ns) for path in tmp_path.rglob("*") if path.parent.name != tmp_path.name)
-    again = verify(tmp_path, "lwc_fp16,two_processes")
+    again = verify(tmp_path, "doctor,two_processes")
     assert again.returncode == 0 and again.stdout.count("done before") == 2
     assert made == sorted((path, path.stat().st_mtime_ns) for path, _ in made)
 
@@ -172,6 +169,8 @@ def test_the_whole(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     page = (tmp_path / "report.md").read_text()
     assert_every_line_says_so(done, page)
+    (trained,) = [row for row in rows(page) if row.startswith("| lwc | fp16 |")]
+    assert " → " in trained and " | 4 of 4 | " in trained
     titles = [line.removeprefix("## ") for line in page.splitlines() if line.startswith("## ")]
     sections = "Installation, Tests, Training and translation, Speed and peak memory, Kernel launches, Two processes"
     assert titles == [*sections.split(", "), "Steps"]

@@ -1,6 +1,6 @@
 """Measure models on the pretended CUDA device, and print one line of JSON for each row.
 
-    python tests/pretended_cuda/measure.py --rows short|all|large [--only TEXT]
+    python tests/pretended_cuda/measure.py --rows short|all|large [--only NAME ...]
 
 A line has the row's name; the error, or null; and for "update", "validation" or "step" the estimated kernel launches
 and the waits of the host, in lines of this project (`ours`) and in others, each with its place and number. For a
@@ -23,7 +23,7 @@ from pathlib import Path
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", choices=["short", "all", "large"], default="short")
-    parser.add_argument("--only", default="", help="measure the rows whose name contains this text")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="measure the rows of these names")
     parser.add_argument("--traceback", action="store_true", help="print the traceback of each error to standard error")
     args = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -41,7 +41,7 @@ def main() -> None:
     logging.disable(logging.WARNING)
     with tempfile.TemporaryDirectory() as folder:
         for name, measure in measurements(args.rows, Path(folder)):
-            if args.only in name:
+            if args.only is None or name in args.only:
                 print(json.dumps({"name": name, **attempt(measure, args.traceback)}), flush=True)
 
 

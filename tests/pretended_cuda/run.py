@@ -24,6 +24,9 @@ def main() -> None:
     parser.add_argument("command", help="a command of this environment, such as fairseq-train, or a Python file")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what the command receives")
     args = parser.parse_args()
+    scripts = entry_points(group="console_scripts", name=args.command)
+    if not args.command.endswith(".py") and not scripts:
+        parser.error(f"{args.command} is neither a Python file nor a command of this environment")
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # operations of tests are small
     sys.path[0] = str(HERE.parent)  # in place of this folder, whose names are too general
     from pretended_cuda.guard import load_guard
@@ -32,22 +35,12 @@ def main() -> None:
     from pretended_cuda.device import pretend
 
     pretend(args.capability)
-    run(args.command, args.arguments)
-
-
-def run(command: str, arguments: list[str]) -> None:
-    """Run a console script or a Python file in this process, as if it had been started with these arguments."""
-    if command.endswith(".py"):
-        sys.argv = [command, *arguments]
-        sys.path.insert(0, str(Path(command).resolve().parent))
-        runpy.run_path(command, run_name="__main__")
-        return
-    scripts = entry_points(group="console_scripts", name=command)
-    if not scripts:
-        sys.exit(f"run.py: error: {command} is neither a Python file nor a command of this environment")
-    sys.argv = [str(Path(sys.executable).parent / command), *arguments]
-    (script,) = scripts
-    sys.exit(script.load()())
+    if scripts:
+        sys.argv = [str(Path(sys.executable).parent / args.command), *args.arguments]
+        sys.exit(scripts[args.command].load()())
+    sys.argv = [args.command, *args.arguments]
+    sys.path.insert(0, str(Path(args.command).resolve().parent))
+    runpy.run_path(args.command, run_name="__main__")
 
 
 if __name__ == "__main__":
