@@ -1,6 +1,8 @@
 """Shared fixtures: random models, padded batches, a tiny binary corpus, and the fairseq commands on it."""
 
 import argparse
+import contextlib
+import io
 import os
 import random
 import subprocess
@@ -16,9 +18,11 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_DATA
 from front_door import FrontDoor
 
 import lwc_fairseq  # noqa: F401  (registers the models)
+from lwc_fairseq import cli
 from lwc_fairseq.models.abd import ABDConfig, ABDModel
 from lwc_fairseq.models.lwc_transformer import LWCTransformerConfig, LWCTransformerModel
 from lwc_fairseq.models.rnnsearch import RecurrentModel
+from lwc_fairseq_compat import UserError
 
 ROOT = Path(__file__).resolve().parent.parent
 PAD, EOS = 1, 2
@@ -172,6 +176,15 @@ def refused(*command, **settings) -> str:
     assert done.returncode, done.stdout[-1000:]
     assert "Traceback" not in done.stderr, done.stderr
     return done.stderr.strip().splitlines()[-1]
+
+
+def refusal(*arguments) -> str:
+    """What lwc-fairseq says when it refuses arguments, as `refused`, without a process of its own."""
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said), pytest.raises((UserError, SystemExit)) as raised:
+        args = cli.parser().parse_args(list(map(str, arguments)))
+        args.call(args)
+    return said.getvalue() + str(raised.value)
 
 
 TINY_TRAINING = (

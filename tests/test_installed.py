@@ -4,9 +4,21 @@ import shutil
 from textwrap import dedent
 
 import pytest
+from front_door import FrontDoor
 
 import lwc_fairseq
-from conftest import LONG, ROOT, TINY_LWC, TINY_TRAINING, hypotheses, run
+from conftest import (
+    FRONT_DOOR,
+    LONG,
+    ROOT,
+    TINY_LWC,
+    TINY_TRAINING,
+    checked,
+    hypotheses,
+    refusal,
+    run,
+    run_python,
+)
 
 TRAIN = ("--task", "concat_translation", "--max-update", "2", *TINY_LWC[2:], *TINY_TRAINING)
 
@@ -25,9 +37,16 @@ def installed(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def elsewhere(installed, tmp_path_factory) -> dict:
-    """Arguments of `run` for a folder outside of the checkout, in which the package is installed."""
-    return {"cwd": tmp_path_factory.mktemp("elsewhere"), "PYTHONPATH": str(installed)}
+def elsewhere(tmp_path_factory):
+    return tmp_path_factory.mktemp("elsewhere")
+
+
+@pytest.fixture(scope="module")
+def run_installed(installed, elsewhere):
+    """Run a command in a folder outside of the checkout, with the package that is installed."""
+    door = FrontDoor({**FRONT_DOOR.environment, "PYTHONPATH": str(installed)})
+    yield lambda *command: checked(door.run(list(map(str, command)), elsewhere))
+    door.close()
 
 
 def files(folder) -> list[str]:
@@ -39,39 +58,38 @@ def test_everything_is_installed(installed, package):
     assert files(installed / package) == files(ROOT / package)
 
 
-def test_commands_in_another_folder_find_the_installed_package(installed, elsewhere, tiny_data):
-    where = run("python", "-c", "import lwc_fairseq; print(lwc_fairseq.__file__)", **elsewhere).stdout
+def test_commands_in_another_folder_find_the_installed_package(installed, run_installed, tiny_data):
+    where = run_installed("python", "-c", "import lwc_fairseq; print(lwc_fairseq.__file__)").stdout
     assert where.startswith(str(installed))
-    run("fairseq-train", tiny_data, "--user-dir", "lwc_fairseq", *TRAIN, "--save-dir", "out", **elsewhere)
+    run_installed("fairseq-train", tiny_data, "--user-dir", "lwc_fairseq", *TRAIN, "--save-dir", "out")
     path = ("--path", "out/checkpoint_last.pt", "--cpu")
     plugin = ("--user-dir", "lwc_fairseq", "--task", "concat_translation")
-    assert hypotheses(run("fairseq-generate", tiny_data, *plugin, *path, **elsewhere).stdout)
-    said = run("lwc-fairseq", "doctor", **elsewhere).stdout
-    assert str(installed) in said
-    assert run("lwc-fairseq", "--version", **elsewhere).stdout == f"lwc_fairseq {lwc_fairseq.__version__}\n"
+    assert hypotheses(run_installed("fairseq-generate", tiny_data, *plugin, *path).stdout)
+    assert str(installed) in run_installed("lwc-fairseq", "doctor").stdout
+    assert run_installed("lwc-fairseq", "--version").stdout == f"lwc_fairseq {lwc_fairseq.__version__}\n"
 
 
-def test_the_papers_tables_are_installed(elsewhere, tiny_data):
+def test_the_papers_tables_are_installed(run_installed, elsewhere, tiny_data):
     train = "--max-update 2 --layers 2 --embed-dim 16 --ffn-embed-dim 16 --attention-heads 2 --cpu"
     table = ("lwc-fairseq", "table", "lwc_table3", "--profile", "demo", "--data", tiny_data, "--rows", "ours")
-    run(*table, "--train", train, "--generate=--cpu", "--out", "table", **elsewhere)
-    run("lwc-fairseq", "report", "table", **elsewhere)
-    assert "35.07" in (elsewhere["cwd"] / "table" / "report.html").read_text()
+    run_installed(*table, "--train", train, "--generate=--cpu", "--out", "table")
+    run_installed("lwc-fairseq", "report", "table")
+    assert "35.07" in (elsewhere / "table" / "report.html").read_text()
 
 
-def test_an_unknown_table_is_named(elsewhere, tiny_data):
-    done = run("lwc-fairseq", "table", "lwc_table9", "--data", tiny_data, "--out", "t", **elsewhere, check=False)
-    said = done.stderr.splitlines()[-1]
-    assert said.startswith("lwc-fairseq: error: lwc_table9: no such file, and no table of the papers; these are abd_")
-    assert done.returncode and "lwc_table3" in said
+def test_an_unknown_table_is_named(tiny_data):
+    said = refusal("table", "lwc_table9", "--data", tiny_data, "--out", "t")
+    assert (
+        said.startswith("lwc_table9: no such file, and no table of the papers; these are abd_") and "lwc_table3" in said
+    )
 
 
-def test_configurations_are_installed(installed, elsewhere, tiny_data):
+def test_configurations_are_installed(installed, run_installed, elsewhere, tiny_data):
     settings = ("++common.cpu=true", "++optimization.max_update=2", "++model.embed_dim=16", "++model.hidden_dim=16")
     configs = ("--config-dir", installed / "lwc_fairseq" / "configs", "--config-name", "rnnsearch")
     folders = (f"task.data={tiny_data}", "checkpoint.save_dir=out", "hydra.run.dir=hydra")
-    run("fairseq-hydra-train", *configs, *settings, *folders, **elsewhere)
-    assert (elsewhere["cwd"] / "hydra" / "out" / "checkpoint_last.pt").exists()
+    run_installed("fairseq-hydra-train", *configs, *settings, *folders)
+    assert (elsewhere / "hydra" / "out" / "checkpoint_last.pt").exists()
 
 
 def test_commands_in_another_folder_find_the_checkout(tiny_data, tmp_path):
@@ -95,7 +113,7 @@ def test_an_imported_plugin_is_known_by_any_path(tmp_path):
         for path in ("lwc_fairseq", "link/lwc_fairseq", "{ROOT}/tests/../lwc_fairseq/", "lwc_fairseq"):
             import_user_module(Namespace(user_dir=path))
     """)
-    run("python", "-c", script, cwd=tmp_path)
+    run_python("-c", script, cwd=tmp_path)
 
 
 @LONG
@@ -147,4 +165,4 @@ def test_two_plugins_in_one_process(second_plugin, order):
             import_user_module(Namespace(user_dir=name))
         assert ARCH_MODEL_REGISTRY["lwc_of_mine"] is ARCH_MODEL_REGISTRY["lwc_transformer"]
     """)
-    run("python", "-c", script, cwd=second_plugin.parent)
+    run_python("-c", script, cwd=second_plugin.parent)

@@ -37,13 +37,9 @@ def checkpoint(separate_data, tmp_path_factory):
 
 
 @pytest.mark.parametrize("preset", ["udeepatt", "vdeepatt", "wideatt", "deepnmt", "rnnsearch", "mheadnmt"])
-def test_each_preset_trains_resumes_and_translates(preset, separate_data, tmp_path):
+def test_each_preset_trains_and_translates(preset, separate_data, tmp_path):
     train(separate_data, tmp_path, preset, "--max-update", "2")
-    resumed = train(separate_data, tmp_path, preset, "--max-update", "4")
-    assert "Loaded checkpoint" in resumed.stdout + resumed.stderr
-    saved = torch.load(tmp_path / "checkpoint_last.pt")
-    assert saved["cfg"]["model"]["_name"] == preset
-    assert saved["optimizer_history"][-1]["num_updates"] == 4
+    assert torch.load(tmp_path / "checkpoint_last.pt")["cfg"]["model"]["_name"] == preset
     assert len(hypotheses(generate(separate_data, tmp_path / "checkpoint_last.pt"))) == 20
 
 

@@ -5,7 +5,7 @@ from argparse import Namespace
 import pytest
 import torch
 
-from conftest import EOS, LONG, ROOT, TASK, TINY_TRAINING, hypotheses, refused, run
+from conftest import EOS, LONG, ROOT, TASK, TINY_TRAINING, hypotheses, refusal, refused, run
 from lwc_fairseq import load
 from reference_lwc import lwc_logits
 
@@ -109,7 +109,7 @@ def test_what_cannot_be_imported_is_refused(tiny_data, tmp_path, checkpoints):
 
     def message(state, *flags):
         torch.save(state, old)
-        return refused("lwc-fairseq", "import", old, new, *flags).removeprefix(f"lwc-fairseq: error: {old}: ")
+        return refusal("import", old, new, *flags).removeprefix(f"{old}: ")
 
     learned = message(joint_attention(types, encoder_learned_pos=True))
     assert learned == "it was trained with --encoder-learned-pos, but lwc_transformer has sinusoids alone"

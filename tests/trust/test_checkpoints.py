@@ -137,26 +137,34 @@ def archive(files: dict[str, bytes]) -> bytes:
     return out.getvalue()
 
 
+def write(path, content) -> None:
+    """Write one of `strange_files`."""
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        torch.save(content, path)
+
+
 def test_files_of_any_other_kind(tiny_checkpoint, tiny_data, tmp_path):
     path = tmp_path / "checkpoint.pt"
-    for kind, content in strange_files(tiny_checkpoint).items():
-        if isinstance(content, bytes):
-            path.write_bytes(content)
-        else:
-            torch.save(content, path)
-        line = refused(*readers(path, tiny_data, tmp_path)[0])
-        assert "checkpoint" in line, kind
+    for content in strange_files(tiny_checkpoint).values():
+        write(path, content)
+        with pytest.raises(UserError, match="checkpoint"):
+            load(path, tiny_data)
+
+
+@pytest.mark.parametrize("kind", ["without its end", "a number", "no history", "another type of weights"])
+def test_generation_refuses_them_in_one_line(tiny_checkpoint, tiny_data, tmp_path, kind):
+    path = tmp_path / "checkpoint.pt"
+    write(path, strange_files(tiny_checkpoint)[kind])
+    assert "checkpoint" in refused(*readers(path, tiny_data, tmp_path)[0])
 
 
 @pytest.mark.parametrize("reader", [3, 4])
 def test_training_does_not_start_from_them(tiny_checkpoint, tiny_data, tmp_path, reader):
     path = tmp_path / "checkpoint.pt"
     for kind in ("truncated", "weights that are no dictionary", "no history", "ten times too large"):
-        content = strange_files(tiny_checkpoint)[kind]
-        if isinstance(content, bytes):
-            path.write_bytes(content)
-        else:
-            torch.save(content, path)
+        write(path, strange_files(tiny_checkpoint)[kind])
         if (reader, kind) == (4, "no history"):
             continue  # fine-tuning reads the weights alone
         refused(*readers(path, tiny_data, tmp_path)[reader])

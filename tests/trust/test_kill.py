@@ -196,13 +196,13 @@ def test_told_to_end_it_saves(tiny_data, tmp_path, undisturbed, family, workers,
 )
 def test_told_to_end_where_each_update_is_validated(tiny_data, tmp_path, flags):
     """It does not wait for an update that fairseq does not follow by something else: there is none."""
-    out, whole = tmp_path / "out", tmp_path / "whole"
-    started = Started(training(tiny_data, out, "lwc", UPDATES, *flags), tmp_path / "log")
+    out, whole, updates = tmp_path / "out", tmp_path / "whole", 15
+    started = Started(training(tiny_data, out, "lwc", updates, *flags), tmp_path / "log")
     started.wait_for('begin validation on "valid" subset')
     assert started.end(signal.SIGTERM) == 128 + signal.SIGTERM
     assert "the same command goes on there" in (tmp_path / "log").read_text()
     for folder in (out, whole):
-        run(*training(tiny_data, folder, "lwc", UPDATES, *flags))
+        run(*training(tiny_data, folder, "lwc", updates, *flags))
     assert_same_end(out, whole)
 
 
