@@ -124,17 +124,18 @@ def load(command: list[str], path: list[str]) -> Callable:
 
 
 def execute(command: list[str], path: list[str]) -> int:
-    """The exit status of a command; what ends it is printed as Python does."""
+    """The exit status of a command; what ends it is printed as Python does, after the command's variables are gone."""
     try:
-        sys.exit(load(command, path)())
+        code = load(command, path)()
     except SystemExit as end:
-        if isinstance(end.code, str):
-            print(end.code, file=sys.stderr)
-            return 1
-        return int(end.code or 0)
+        code = end.code
     except BaseException:
         sys.excepthook(*sys.exc_info())
         return 1
+    if isinstance(code, str):
+        print(code, file=sys.stderr)
+        return 1
+    return int(code or 0)
 
 
 def main() -> None:
