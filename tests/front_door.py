@@ -25,7 +25,7 @@ from pathlib import Path
 from types import ModuleType
 
 IMPORTED = ("torch", "fairseq.checkpoint_utils", "fairseq.tasks", "fairseq.models", "fairseq.trainer", "sacrebleu")
-IMPORTED += ("torch._dynamo",)  # by the first optimizer that is made
+IMPORTED += ("torch._dynamo", "matplotlib.figure", "sacremoses")  # the first by any optimizer that is made
 EXIT_STATUS_BYTES = 4
 
 

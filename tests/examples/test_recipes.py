@@ -304,20 +304,24 @@ class TestNIST:
                 (folder / f"{name}.en{i}").write_text("".join(f"{target} {i}\n" for _, target in pairs))
         return folder
 
-    @pytest.mark.parametrize(
-        ("paper", "row", "tests"),
-        [
-            pytest.param("abd", "abd", ["mt03", "mt04", "mt05", "mt06"], marks=LONG),
-            ("deepatt", "deepatt", ["mt02", "mt03", "mt04", "mt06", "mt08"]),
-        ],
-    )
-    def test_from_the_copy_to_the_scores(self, copy, tmp_path, paper, row, tests):
-        out = tmp_path / "out"
+    def prepare(self, paper, copy, out):
         done = run("bash", self.FOLDER / "prepare.sh", paper, "--from", copy, "--out", out, **SETTINGS)
         assert done.stdout.splitlines()[-1] == f"{out}/data: 80 training pairs"
         assert lines(out / "clean" / "reference3.en")[0].endswith("! 3")
         assert not any(character.isupper() for character in (out / "clean" / "train.en").read_text())
         assert (out / "data" / "dict.zh.txt").read_text() != (out / "data" / "dict.en.txt").read_text()
+
+    @LONG
+    @pytest.mark.parametrize(
+        ("paper", "row", "tests"),
+        [
+            ("abd", "abd", ["mt03", "mt04", "mt05", "mt06"]),
+            ("deepatt", "deepatt", ["mt02", "mt03", "mt04", "mt06", "mt08"]),
+        ],
+    )
+    def test_from_the_copy_to_the_scores(self, copy, tmp_path, paper, row, tests):
+        out = tmp_path / "out"
+        self.prepare(paper, copy, out)
         if paper != "abd":
             return  # the rest differs in names
         flags = ("--rows", row, f"--train={NARROW} --init-std 0.1", "--generate=--cpu")
@@ -331,7 +335,7 @@ class TestNIST:
         """With a stand-in for fairseq-generate that prints the third reference, and nothing for the last set."""
         out, examples = tmp_path / "out", tmp_path / "examples"
         (copy / "mt04.zh").write_text((copy / "mt04.zh").read_text().removesuffix("\n"))  # its last line has no end
-        run("bash", self.FOLDER / "prepare.sh", "abd", "--from", copy, "--out", out, **SETTINGS)
+        self.prepare("abd", copy, out)
         shutil.copytree(self.FOLDER, examples / "nist_zh_en")
         shutil.copy(EXAMPLES / "recipe.sh", examples)  # where there is no .venv, the path is the user's
         known = lines(out / "clean" / "reference2.en")[:15] + ["something else"] * 7

@@ -148,10 +148,10 @@ HOLDS_A_BATCH = dedent("""
 """)
 
 
-SHORT_CASES = [("lwc", 1, 1, signal.SIGTERM), ("lwc", 2, 2, signal.SIGTERM), ("lwc", 1, 1, signal.SIGINT)]
+SHORT_CASES = [("lwc", 2, 2, signal.SIGTERM), ("lwc", 1, 1, signal.SIGINT)]
 LONG_CASES = [
     *(("lwc", *case, signal.SIGTERM) for case in ((0, 1), (2, 1), (0, 2), (1, 2))),
-    *((family, 1, 1, signal.SIGTERM) for family in ("deepatt", "abd")),
+    *((family, 1, 1, signal.SIGTERM) for family in FAMILIES),
     *(("lwc", *case, signal.SIGINT) for case in ((0, 1), (2, 1))),
 ]
 
@@ -191,8 +191,10 @@ def test_told_to_end_it_saves(tiny_data, tmp_path, undisturbed, family, workers,
 
 @pytest.mark.parametrize(
     "flags",
-    [("--batch-size", "999", "--max-tokens", "9999"), ("--validate-interval-updates", "1")],
-    ids=["one update an epoch", "validated each time"],
+    [
+        pytest.param(("--batch-size", "999", "--max-tokens", "9999"), id="one update an epoch"),
+        pytest.param(("--validate-interval-updates", "1"), id="validated each time", marks=LONG),
+    ],
 )
 def test_told_to_end_where_each_update_is_validated(tiny_data, tmp_path, flags):
     """It does not wait for an update that fairseq does not follow by something else: there is none."""
