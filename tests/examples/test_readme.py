@@ -13,7 +13,7 @@ import torch
 from pages import PAGES, commands, scripts
 from sacrebleu import corpus_bleu
 
-from conftest import LONG, ROOT, hypotheses, run
+from conftest import LONG, ROOT, hypotheses, run, run_python
 
 README = PAGES[0]
 
@@ -55,9 +55,15 @@ def shortened(clone, training: str, updates: int):
 
 
 @pytest.fixture(scope="session")
-def quickstart(clone):
-    """What the quickstart prints, the first time, with a third of its updates."""
-    with shortened(clone, "--warmup-updates 200 --max-update 750", 250):
+def learns(pytestconfig) -> bool:
+    """Whether the quickstart trains as long as a user's: where the long tests run."""
+    return pytestconfig.option.markexpr != "not long"
+
+
+@pytest.fixture(scope="session")
+def quickstart(clone, learns):
+    """What the quickstart prints, the first time."""
+    with contextlib.nullcontext() if learns else shortened(clone, "--warmup-updates 200 --max-update 750", 60):
         yield run(*shlex.split(QUICKSTART), cwd=clone).stdout
 
 
@@ -65,9 +71,9 @@ def bleu(output: str) -> float:
     return float(re.search(r"BLEU = ([\d.]+)", output)[1])
 
 
-def test_quickstart_translates_the_demo_corpus(quickstart, clone):
+def test_quickstart_translates_the_demo_corpus(quickstart, clone, learns):
     score = re.search(r"BLEU = ([\d.]+) +\((\S+)\)", quickstart)
-    assert float(score[1]) >= 50
+    assert float(score[1]) >= (90 if learns else 0)
     assert "environment: .venv is ready" in quickstart  # otherwise the clone would have taken the tests' environment
     assert "tok:13a" in score[2] and "version:" in score[2]
     assert quickstart.count("  German  ") == quickstart.count("  translation  ") == 5
@@ -100,21 +106,11 @@ def test_quickstart_with_another_model(quickstart, clone, short_training):
     assert (saved["_name"], saved["attention_layers"]) == ("deepatt", 5)
 
 
-@pytest.fixture
-def whole_training(clone):
-    """The models of the quickstart train as long as a user's."""
-    models = clone / "examples" / "quickstart" / "models.yaml"
-    short = models.read_text()
-    shutil.copy(ROOT / "examples" / "quickstart" / "models.yaml", models)
-    yield
-    models.write_text(short)
-
-
 @LONG
-@pytest.mark.parametrize(("command", "reached"), [(QUICKSTART, 90), (OTHER_MODEL, 85), (BIDIRECTIONAL, 85)])
-def test_models_learn_in_the_whole_quickstart(clone, whole_training, command, reached):
-    done = run(*shlex.split(command), "--fresh", "--out", clone / "runs" / "long", cwd=clone).stdout
-    assert bleu(done) >= reached
+@pytest.mark.parametrize("command", [OTHER_MODEL, BIDIRECTIONAL])
+def test_other_models_learn_in_the_quickstart(clone, learns, command):
+    assert learns
+    assert bleu(run(*shlex.split(command), "--fresh", "--out", clone / "runs" / "long", cwd=clone).stdout) >= 85
 
 
 def test_quickstart_does_nothing_twice(quickstart, clone):
@@ -123,6 +119,7 @@ def test_quickstart_does_nothing_twice(quickstart, clone):
     assert bleu(again) == bleu(quickstart)
 
 
+@LONG
 def test_a_model_fed_shuffled_sources_does_not_come_near(quickstart, clone):
     """The translation depends on the source: with its words shuffled, or with another sentence, it differs."""
     out = clone / "runs" / "quickstart"
@@ -130,7 +127,7 @@ def test_a_model_fed_shuffled_sources_does_not_come_near(quickstart, clone):
     sources, references = ((out / "text" / f"test.{side}").read_text("utf-8").splitlines() for side in ("de", "en"))
     mixed_words = [" ".join(draw.sample(source.split(), len(source.split()))) for source in sources]
     mixed_sentences = sources[1:] + sources[:1]
-    for mixed, limit in ((mixed_words, 0.8 * bleu(quickstart)), (mixed_sentences, 30)):
+    for mixed, limit in ((mixed_words, 80), (mixed_sentences, 30)):
         output = run(
             *("fairseq-interactive", out / "data", "--user-dir", "lwc_fairseq", "--task", "concat_translation"),
             *("--path", out / "lwc_transformer_small" / "seed1" / "checkpoint_best.pt", "--bpe", "subword_nmt"),
@@ -175,16 +172,17 @@ def others(page: Path) -> list[str]:
     return [command.replace("pip install", "python -m pip install --dry-run --no-deps") for command in left]
 
 
-def test_the_other_commands_of_the_readme_run(quickstart, clone):
-    short = others(README)
+def test_the_other_commands_of_the_readme_run(quickstart, clone, learns):
+    short, expected = others(README), "My grandfather" if learns else ""
     assert len(short) == 7
-    assert "['My grandfather" in run("python", "-c", scripts(README)[0], cwd=clone).stdout
+    assert f"['{expected}" in run_python("-c", scripts(README)[0], cwd=clone).stdout
+    limits = {"fairseq-train": "--max-update 2", "fairseq-generate": "--max-len-b 20"}
     for command in short:
-        done = run("bash", "-c", f"{command} --max-update 2" if "fairseq-train" in command else command, cwd=clone)
+        done = run("bash", "-c", f"{command} {limits.get(command.split()[0], '')}", cwd=clone)
         if command.startswith("fairseq-generate"):
             assert len(hypotheses(done.stdout)) == 500
         if command.startswith("lwc-fairseq translate"):
-            assert done.stdout.startswith("My grandfather")
+            assert done.stdout.startswith(expected) and done.stdout.count("\n") == 1
 
 
 BRIEFLY = "--optimizer adam --lr 1e-3 --max-tokens 2048 --max-update 2 --embed-dim 16 --hidden-dim 16"
@@ -222,7 +220,7 @@ def as_the_pages_say(quickstart, clone):
 @pytest.mark.parametrize("page", [page for page in PAGES[1:] if page.stem != "extending"], ids=lambda page: page.stem)
 def test_the_commands_of_a_page_run(as_the_pages_say, clone, page):
     for script in scripts(page):
-        run("python", "-c", script, cwd=clone)
+        run_python("-c", script, cwd=clone)
     for command in others(page):
         flags = BRIEFLY if command.startswith("fairseq-train DATA") else ""
         line = "Mein Großvater ist alt .\n" if command.startswith("fairseq-interactive") else None
