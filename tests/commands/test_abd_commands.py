@@ -64,13 +64,6 @@ def test_both_terms_are_logged(abd):
     assert float(valid["valid_backward_ppl"]) == pytest.approx(2 ** float(valid["valid_backward_nll_loss"]), abs=0.02)
 
 
-def test_generation_depends_on_nothing_but_the_sentence(tiny_data, abd):
-    together = generate(tiny_data, abd, "--batch-size", "20").stdout
-    ensemble = generate(tiny_data, f"{abd}:{abd}", "--batch-size", "1").stdout
-    assert len(hypotheses(together)) == 20
-    assert hypotheses(ensemble) == close(together)
-
-
 def test_reverse_translations_are_printed(tiny_data, abd):
     output = generate(tiny_data, abd, "--print-reverse", "--print-alignment", "hard").stdout
     lines = dict(line.split("\t")[:2] for line in output.splitlines() if line[:2] in ("R-", "A-"))

@@ -57,8 +57,15 @@ class TestCheckpoints:
         flags = ("--path", tiny_checkpoint, "--cpu", "--max-tokens", "400")
         assert "| loss" in run("fairseq-validate", tiny_data, "--user-dir", "lwc_fairseq", *flags).stdout
 
-    @pytest.mark.parametrize("model", ["lwc", "stock"])
-    @pytest.mark.parametrize("command", ["fairseq-generate", "fairseq-interactive"])
+    @pytest.mark.parametrize(
+        ("command", "model"),
+        [
+            ("fairseq-generate", "stock"),
+            ("fairseq-interactive", "lwc"),
+            pytest.param("fairseq-generate", "lwc", marks=LONG),
+            pytest.param("fairseq-interactive", "stock", marks=LONG),
+        ],
+    )
     def test_trained_from_right_to_left(self, tiny_data, right_to_left, command, model):
         translate = (command, tiny_data, "--path", right_to_left[model], "--cpu")
         plain = ("--user-dir", "lwc_fairseq", "--task", "translation")

@@ -43,13 +43,6 @@ def test_each_preset_trains_and_translates(preset, separate_data, tmp_path):
     assert len(hypotheses(generate(separate_data, tmp_path / "checkpoint_last.pt"))) == 20
 
 
-def test_generation_depends_on_nothing_but_the_sentence(separate_data, checkpoint):
-    together = generate(separate_data, checkpoint, "--batch-size", "20")
-    alone = generate(separate_data, checkpoint, "--batch-size", "1", "--task", "concat_translation")
-    assert hypotheses(alone) == close(together)
-    assert len(hypotheses(alone)) == 20
-
-
 def test_training_as_in_the_paper(separate_data, tmp_path):
     """Adadelta, clipping at 5, 80 sentences a batch; one embedding table for both sides; the loss falls."""
     paper = ("--optimizer", "adadelta", "--adadelta-rho", "0.95", "--adadelta-eps", "1e-6", "--lr", "1.0")
@@ -95,41 +88,12 @@ def test_decoding_as_in_the_paper(separate_data, checkpoint, tmp_path):
             assert 0 < sum(map(float, row.split(","))) <= 1.001
 
 
-def test_resume_continues_where_training_stopped(separate_data, tmp_path):
-    train(separate_data, tmp_path / "whole", "deepatt", "--max-update", "8")
-    train(separate_data, tmp_path / "parts", "deepatt", "--max-update", "5")
-    train(separate_data, tmp_path / "parts", "deepatt", "--max-update", "8")
-    whole, parts = (torch.load(tmp_path / name / "checkpoint_last.pt")["model"] for name in ("whole", "parts"))
-    assert all(torch.equal(whole[name], parts[name]) for name in whole)
-
-
 def test_interactive_under_concat_translation(separate_data, checkpoint):
     flags = ("--path", checkpoint, *GENERATE, "--task", "concat_translation", "--buffer-size", "4", "--batch-size", "4")
     output = run("fairseq-interactive", separate_data, *flags, stdin="ba de\n\nnever seen\nfi\n").stdout
     found = hypotheses(output)
     assert len(found) == 4
     assert found[1] == ("", 0.0) and found[0][0] and found[2][0]
-
-
-YAML = """
-common: {user_dir: %(root)s/lwc_fairseq, cpu: true, seed: 1, log_format: simple}
-task: {_name: translation, data: %(data)s}
-criterion: {_name: cross_entropy}
-optimizer: {_name: adam}
-lr_scheduler: {_name: fixed}
-dataset: {max_tokens: 400}
-optimization: {max_update: 2, lr: [0.001], clip_norm: 5.0}
-checkpoint: {save_dir: %(out)s, no_epoch_checkpoints: true}
-model: {_name: vdeepatt, attention_layers: 2, embed_dim: 8, hidden_dim: 12, alignment_layer: -1}
-"""
-
-
-def test_yaml_reaches_the_model(separate_data, tmp_path, pytestconfig):
-    values = {"root": pytestconfig.rootpath, "data": separate_data, "out": tmp_path / "out"}
-    (tmp_path / "tiny.yaml").write_text(YAML % values)
-    run("fairseq-hydra-train", "--config-dir", tmp_path, "--config-name", "tiny", cwd=tmp_path)
-    saved = torch.load(tmp_path / "out" / "checkpoint_last.pt")["cfg"]["model"]
-    assert (saved["_name"], saved["attention_layers"], saved["alignment_layer"]) == ("vdeepatt", 2, -1)
 
 
 @pytest.mark.parametrize(

@@ -215,8 +215,12 @@ class TestGenerationByEachDecoder:
             assert found.texts[number].split()[:2] == target.split()[:2]
 
     def test_alignments(self, generate):
-        for kind in ("hard", "soft"):
-            assert len(generate("--print-alignment", kind)["A"]) == 20
+        assert len(generate("--print-alignment", "soft")["A"]) == 20
+        found = generate("--print-alignment", "hard", "--gnmt-length-penalty")
+        for number, text in found.texts.items():
+            links = [tuple(map(int, link.split("-"))) for link in found["A"][number][0].split()]
+            assert [target for _, target in links] == list(range(len(text.split())))
+            assert all(source < len(found["S"][number][0].split()) for source, _ in links)
 
     def test_scores_of_references(self, generate):
         found = generate("--score-reference")

@@ -32,43 +32,6 @@ def test_both_tasks_train_to_the_same_weights(tiny_data, tmp_path):
         assert torch.allclose(ours[name], stock[name], atol=1e-5), name
 
 
-def test_generation_depends_on_nothing_but_the_sentence(tiny_data, tiny_checkpoint):
-    together = generate(tiny_data, tiny_checkpoint, *CONCAT, "--batch-size", "20")
-    assert len(hypotheses(together)) == 20
-    alone = generate(tiny_data, tiny_checkpoint, *CONCAT, "--batch-size", "1")
-    stock_task = generate(tiny_data, tiny_checkpoint, "--task", "translation", "--batch-size", "7")
-    assert hypotheses(alone) == scored(together)
-    assert hypotheses(stock_task) == scored(together)
-
-
-def test_resume_continues_where_training_stopped(tiny_data, tmp_path):
-    command = ("fairseq-train", tiny_data, *TINY_LWC, *TINY_TRAINING, *CONCAT)
-    run(*command, "--max-update", "8", "--save-dir", tmp_path / "whole")
-    run(*command, "--max-update", "5", "--save-dir", tmp_path / "parts")
-    resumed = run(*command, "--max-update", "8", "--save-dir", tmp_path / "parts")
-    assert "Loaded checkpoint" in resumed.stdout + resumed.stderr
-    whole, parts = (torch.load(tmp_path / name / "checkpoint_last.pt")["model"] for name in ("whole", "parts"))
-    assert all(torch.equal(whole[name], parts[name]) for name in whole)
-
-
-def test_options_of_generation(tiny_data, tiny_checkpoint):
-    """Each in one run: ensembles, prefix, alignment; and the search under concat_translation's length penalty."""
-    ensemble = generate(tiny_data, f"{tiny_checkpoint}:{tiny_checkpoint}", *CONCAT)
-    assert hypotheses(ensemble) == scored(generate(tiny_data, tiny_checkpoint, *CONCAT))
-
-    prefixed = generate(tiny_data, tiny_checkpoint, *CONCAT, "--prefix-size", "1")
-    targets = {line.split("\t")[0][2:]: line.split("\t")[1] for line in prefixed.splitlines() if line.startswith("T-")}
-    first_words = [text.split()[0] for text, _ in hypotheses(prefixed)]
-    assert first_words == [targets[str(i)].split()[0] for i in range(20)]
-
-    aligned = generate(tiny_data, tiny_checkpoint, *CONCAT, "--print-alignment", "hard", "--gnmt-length-penalty")
-    lines = {line.split("\t")[0]: line.split("\t")[1] for line in aligned.splitlines() if line[:2] in ("A-", "S-")}
-    for i, (text, _) in enumerate(hypotheses(aligned)):
-        links = [tuple(map(int, link.split("-"))) for link in lines[f"A-{i}"].split()]
-        assert [target for _, target in links] == list(range(len(text.split())))
-        assert all(source < len(lines[f"S-{i}"].split()) for source, _ in links)
-
-
 def test_reverse_target_prints_in_reading_order(tiny_data, tmp_path):
     train = ("fairseq-train", tiny_data, *TINY_LWC, *TINY_TRAINING, *CONCAT, "--reverse-target", "--eval-bleu")
     run(*train, "--max-update", "6", "--save-dir", tmp_path)

@@ -28,12 +28,12 @@ def assert_same(found: dict, expected: dict) -> None:
 
 class TestSameAnswer:
     @EACH_FAMILY
-    def test_of_any_batch_size_and_padding_side(self, translate, family):
+    def test_of_any_batch_size_task_and_padding_side(self, translate, family):
         """One sentence at a time has no neighbours and no padding. (The flag turns left padding off.)"""
         alone = translate(family, "--batch-size", "1")
         assert len(alone) == 20
         for flags in (
-            ("--batch-size", "7"),
+            ("--batch-size", "7", "--task", "translation"),
             ("--max-tokens", "9999"),
             ("--left-pad-source", "--batch-size", "20"),
         ):
