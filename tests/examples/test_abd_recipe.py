@@ -36,6 +36,7 @@ def test_sweep_of_lambda(tiny_data, tmp_path):
         assert saved["criterion"]["forward_weight"] == weight
 
 
+@LONG
 def test_a_row_by_hand_from_a_right_to_left_model(tiny_data, tmp_path):
     r2l, out = tmp_path / "right to left", tmp_path / "abd"
     run("bash", RECIPE / "train.sh", "r2l", tiny_data, "--out", r2l, "--", *SMALL)

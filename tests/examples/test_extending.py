@@ -7,8 +7,9 @@ import pytest
 import torch
 from pages import commands, read
 
-from conftest import ROOT, run, run_python
+from conftest import LONG, ROOT, run, run_python
 
+pytestmark = LONG
 PAGE = ROOT / "docs" / "extending.md"
 
 

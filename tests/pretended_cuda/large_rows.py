@@ -44,6 +44,6 @@ def measurements(folder: Path) -> list:
 
 def measure(data: Path, flags: tuple[str, ...]) -> dict:
     """An update and a decoding step, both in half precision."""
-    trained = Session(data, (*flags, "--fp16"), PAIRS).train()
+    trained = Session(data, flags, PAIRS, ["fp16"]).train()
     batch, steps = Session(data, flags, PAIRS).generate("fp16", None, LENGTH)
     return {**{part: as_json(tally) for part, tally in trained.items()}, "step": as_json(batch, steps)}

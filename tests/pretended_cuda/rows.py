@@ -48,11 +48,13 @@ MODELS: dict[str, tuple[str, ...]] = {
 
 PRECISIONS = {
     "fp32": (),
-    "fp16": ("--fp16",),
-    "bf16": ("--bf16",),
-    "amp": ("--amp",),
-    "memory-efficient fp16": ("--memory-efficient-fp16", "--optimizer", "adam"),
+    "fp16": ("fp16",),
+    "bf16": ("bf16",),
+    "amp": ("amp",),
+    "memory-efficient fp16": ("fp16", "memory_efficient_fp16"),
 }
+"""The fields of fairseq's common configuration that are set in training."""
+
 DTYPES = ("fp32", "fp16", "bf16")  # the precisions of generation
 SEARCHES = {"own": (), "stock": ("--stock-search",), "alignment": ()}
 CAPABILITIES = ("7.0", "7.5", "8.0")  # and 9.0, which all other rows have
@@ -79,8 +81,12 @@ class Row:
     @property
     def flags(self) -> tuple[str, ...]:
         """Options of fairseq-train."""
-        more = PRECISIONS[self.precision] if self.search is None else SEARCHES[self.search]
-        return (*MODELS[self.model], *more)
+        optimizer = ("--optimizer", "adam") if self.precision.startswith("memory") else ()
+        return (*MODELS[self.model], *optimizer, *(SEARCHES[self.search] if self.search else ()))
+
+    @property
+    def common(self) -> tuple[str, ...]:
+        return PRECISIONS[self.precision] if self.search is None else ()
 
 
 def short_rows() -> list[Row]:

@@ -1,5 +1,7 @@
 """Training, validation and generation of one model with fairseq's own classes, counted."""
 
+import copy
+import functools
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,6 +11,7 @@ from fairseq import options, tasks, utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.logging import metrics
 from fairseq.trainer import Trainer
+from omegaconf import DictConfig
 
 from .tally import Tally, counting
 
@@ -26,12 +29,13 @@ class Session:
         data: folder of binary data.
         flags: options of fairseq-train; the last of an option counts.
         pairs: sentence pairs in the batch.
+        common: fields of fairseq's common configuration to set, such as "fp16".
     """
 
-    def __init__(self, data: Path, flags: Sequence[str], pairs: int):
-        parser = options.get_training_parser()
-        self.cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, [str(data), *COMMON, *flags]))
-        self.cfg.common.tpu = self.cfg.distributed_training.tpu = False  # no option of fairseq-train, but read
+    def __init__(self, data: Path, flags: Sequence[str], pairs: int, common: Sequence[str] = ()):
+        self.cfg = copy.deepcopy(configuration(data, tuple(flags)))
+        for name in common:
+            self.cfg.common[name] = True
         torch.manual_seed(1)
         self.task = tasks.setup_task(self.cfg.task)
         self.model = self.task.build_model(self.cfg.model)
@@ -80,6 +84,15 @@ class Session:
         if not all(hypotheses and torch.isfinite(hypotheses[0]["score"]) for hypotheses in found):
             raise RuntimeError("a sentence has no hypothesis with a finite score")
         return batch, len(steps)
+
+
+@functools.cache
+def configuration(data: Path, flags: tuple[str, ...]) -> DictConfig:
+    """What fairseq-train makes of its options, which takes it as long as most measurements."""
+    args = options.parse_args_and_arch(options.get_training_parser(), [str(data), *COMMON, *flags])
+    cfg = convert_namespace_to_omegaconf(args)
+    cfg.common.tpu = cfg.distributed_training.tpu = False  # no option of fairseq-train, but read
+    return cfg
 
 
 def count_calls(module: torch.nn.Module) -> list:

@@ -21,7 +21,7 @@ def measurements(folder: Path, everything: bool) -> list:
 def measure(data: Path, row: Row) -> dict:
     """Train or generate as a row says."""
     set_capability(row.capability)
-    session = Session(data, row.flags, PAIRS)
+    session = Session(data, row.flags, PAIRS, row.common)
     if row.search is None:
         return {part: as_json(tally) for part, tally in session.train().items()}
     alignment = "hard" if row.search == "alignment" else None

@@ -9,7 +9,7 @@ from statistics import median
 
 import pytest
 
-from conftest import FAMILIES, FRONT_DOOR, LONG, ROOT, TASK, TINY_TRAINING
+from conftest import EACH_FAMILY, FAMILIES, FRONT_DOOR, LONG, ROOT, TASK, TINY_TRAINING
 
 MIB = 2**20
 GROWTH_MIB = 8  # of noise: the allocator's, and that of batches of other shapes
@@ -60,13 +60,12 @@ def test_training(tiny_data, tmp_path, family, updates, record_property):
     assert growth(found) < GROWTH_MIB
 
 
-@pytest.mark.parametrize(
-    ("family", "sentences"), [("lwc", 600), *(pytest.param(family, 10_000, marks=LONG) for family in FAMILIES)]
-)
-def test_generation(tiny_data, checkpoints, tmp_path, family, sentences, record_property):
+@LONG
+@EACH_FAMILY
+def test_generation(tiny_data, checkpoints, tmp_path, family, record_property):
     draw = random.Random(1)
     words = [f"{a}{b}" for a in "bdfgk" for b in "aeio"]
-    text = "".join(" ".join(draw.choices(words, k=draw.randint(1, 12))) + "\n" for _ in range(sentences))
+    text = "".join(" ".join(draw.choices(words, k=draw.randint(1, 12))) + "\n" for _ in range(10_000))
     flags = ("--path", checkpoints[family], "--beam", "4", "--buffer-size", "20", "--batch-size", "10", "--cpu")
     command = ("fairseq-interactive", tiny_data, *TASK, *flags, "--max-len-a", "2", "--max-len-b", "5")
     found = memory_of(command, tmp_path / "log", "Type the input sentence", text)
