@@ -1,5 +1,7 @@
-"""Reading and writing files. A path that cannot be used raises UserError, which names it."""
+"""Files, folders and packages that a user names. One that cannot be used raises UserError, which names it."""
 
+from argparse import Namespace
+from collections.abc import Iterable
 from pathlib import Path
 
 from lwc_fairseq_compat import UserError
@@ -37,3 +39,20 @@ def make_folder(out: Path, option: str = "--out") -> None:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{option} {out}: {error.strerror}") from error
+
+
+def import_plugins(user_dirs: Iterable[str]) -> None:
+    """Import packages that register models, as ``fairseq-train --user-dir`` does, by their folders or names.
+
+    Raises:
+        UserError: there is no such folder or package.
+    """
+    from fairseq.utils import import_user_module
+
+    for user_dir in user_dirs:
+        import_user_module(Namespace(user_dir=user_dir))
+
+
+def absolute(user_dir: str) -> str:
+    """Return the full path of a folder, which commands in other folders find, too, or the name of a package."""
+    return str(Path(user_dir).resolve()) if Path(user_dir).exists() else user_dir

@@ -37,11 +37,14 @@ def problems_of_command(o):
     """Yield what is wrong with the options of any command. Once something is, what follows may fail."""
     if o.tokenizer == "moses" and not (o.source_lang and o.target_lang):  # it needs them before the data tells them
         yield "--tokenizer moses has rules for each language: add the languages, -s SOURCE -t TARGET"
-    if o.task in TASKS_OF_OTHER_MODELS and is_arch_of_one_pair(o.arch):
-        yield (
-            f"--task {o.task} {TASKS_OF_OTHER_MODELS[o.task]}, but --arch {o.arch} is a model for one pair of "
-            "languages: use a translation task, such as --task translation"
-        )
+    if o.task in TASKS_OF_OTHER_MODELS:
+        from fairseq.models import ARCH_MODEL_REGISTRY, FairseqEncoderDecoderModel
+
+        if issubclass(ARCH_MODEL_REGISTRY.get(o.arch, object), FairseqEncoderDecoderModel):
+            yield (
+                f"--task {o.task} {TASKS_OF_OTHER_MODELS[o.task]}, but --arch {o.arch} is a model for one pair of "
+                "languages: use a translation task, such as --task translation"
+            )
     for bpe, name in (("subword_nmt", "bpe_codes"), ("sentencepiece", "sentencepiece_model")):
         file = getattr(o, name)
         if o.bpe == bpe and file in NOT_GIVEN:
@@ -66,13 +69,6 @@ TASKS_OF_OTHER_MODELS = {
     "multilingual_translation": "trains models with an encoder and a decoder for each language pair, such as "
     "multilingual_transformer",
 }
-
-
-def is_arch_of_one_pair(arch):
-    """Whether an architecture is a model for one pair of languages."""
-    from fairseq.models import ARCH_MODEL_REGISTRY, FairseqEncoderDecoderModel
-
-    return arch in ARCH_MODEL_REGISTRY and issubclass(ARCH_MODEL_REGISTRY[arch], FairseqEncoderDecoderModel)
 
 
 def is_missing_file(path):

@@ -30,9 +30,9 @@ from corpus import write_data
 from systems import FAMILIES, Family, System
 from tqdm import trange
 
-from lwc_fairseq.environment import hardware, versions
+from lwc_fairseq.experiments.results import hardware, versions
 from lwc_fairseq.files import write_whole
-from lwc_fairseq.markdown import table
+from lwc_fairseq.pages import markdown_table
 
 PRECISIONS = {"fp32": "fp32", "medium": 'fp32, set_float32_matmul_precision("medium")', "bf16": "bf16", "fp16": "fp16"}
 
@@ -230,7 +230,7 @@ def markdown(about: dict, systems: tuple[System, ...]) -> str:
         peak = [f"{one['peak bytes'] / 2**30:.2f} GiB"] if with_memory else []
         speed = f"{statistics.median(one['tokens a second']):,.0f}"
         rows.append([one["name"], speed, f"{one['ours / this']:.2f}", spread, *peak])
-    lines = [f"# {about['family']}, {about['phase']}", "", *table(header, rows), ""]
+    lines = [f"# {about['family']}, {about['phase']}", "", *markdown_table(header, rows), ""]
     lines.append(
         f"{about['precision']}; {about['types']:,} types; {about['clock']}, medians of {about['blocks']} blocks. "
         f"{about['date']}, "

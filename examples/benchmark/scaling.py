@@ -20,7 +20,7 @@ from systems import FAMILIES
 from tqdm import tqdm
 
 from lwc_fairseq.files import write_whole
-from lwc_fairseq.markdown import table
+from lwc_fairseq.pages import markdown_table
 
 OVER = {  # (the flags of the benchmark for a value, the values)
     "length": (lambda n: ["--length", n, n], (10, 25, 50, 100, 200, 500)),
@@ -80,7 +80,7 @@ def write(args: argparse.Namespace, found: dict[int, dict]) -> None:
     about = next(iter(found.values()))
     name = f"{args.family}_{args.phase}_over_{args.over}"
     rows = [[f"{value:,}", *(f"{speed:,.0f}" for speed in speeds[value])] for value in speeds]
-    lines = [f"# {args.family}, {args.phase}: target tokens a second", "", *table([unit, *names], rows), ""]
+    lines = [f"# {args.family}, {args.phase}: target tokens a second", "", *markdown_table([unit, *names], rows), ""]
     lines.append(f"{about['precision']}. {about['date']}, {about['device']}, {about['versions']}.")
     lines += ["", "```", shlex.join(["python", *sys.argv]), "```", ""]
     args.out.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from outcome import StepFailed
 
-from lwc_fairseq.environment import hardware, versions
+from lwc_fairseq.experiments.results import hardware, versions
 from lwc_fairseq.experiments.schedule import devices, environment
 
 ROOT = Path(__file__).resolve().parents[2]

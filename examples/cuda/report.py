@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from machine import Machine
 from outcome import Outcome, Row
 
-from lwc_fairseq.analysis import page
-from lwc_fairseq.environment import hardware, versions
+from lwc_fairseq import pages
+from lwc_fairseq.experiments.results import hardware, versions
 from lwc_fairseq.files import write_whole
-from lwc_fairseq.markdown import table
 
 TITLE = "lwc_fairseq on CUDA"
 Table = tuple[list[str], list[list[str]]]
@@ -27,12 +26,12 @@ def write_report(machine: Machine, outcomes: list[Outcome], steps: int, command:
     facts = summary(machine, outcomes, steps)
     lines = [f"# {TITLE}", "", *facts]
     for title, (header, rows) in tables.items():
-        lines += ["", f"## {title}", "", *table(header, rows)]
+        lines += ["", f"## {title}", "", *pages.markdown_table(header, rows)]
     write_whole(machine.out / "report.md", "\n".join([*lines, "", "```", command, "```", ""]))
     parts = [f"<p>{html.escape(fact)}</p>" for fact in facts if fact]
-    parts += [f"<h2>{html.escape(title)}</h2>{page.table(*content)}" for title, content in tables.items()]
+    parts += [f"<h2>{html.escape(title)}</h2>{pages.html_table(*content)}" for title, content in tables.items()]
     parts.append(f"<pre>{html.escape(command)}</pre>")
-    write_whole(machine.out / "report.html", page.page(TITLE, parts))
+    write_whole(machine.out / "report.html", pages.page(TITLE, parts))
 
 
 def summary(machine: Machine, outcomes: list[Outcome], steps: int) -> list[str]:

@@ -14,9 +14,8 @@ from sacrebleu.metrics import CHRF, TER
 from lwc_fairseq_compat import UserError
 
 from ..files import write_whole
-from ..markdown import as_text, table
+from ..pages import as_markdown, as_png, markdown_table
 from .fonts import fonts_for
-from .page import as_png
 from .translations import Score, Translations, bleu, comet_scores, significance
 
 VARIANTS = {"BLEU": Score(), "BLEU, lower-cased": Score(lowercase=True), "BLEU, 13a": Score(tokenize="13a")}
@@ -156,7 +155,7 @@ def markdown(comparison: Comparison) -> str:
         # COMET lies between 0 and 1, mostly.
         values = [f"{scores[metric]:.4f}" if metric == "COMET" else f"{scores[metric]:.2f}" for metric in metrics]
         rows.append([name, *values, f"{scores['p']:.3f}" if "p" in scores else ""])
-    lines = table(["", *metrics, f"p, against {systems[0]}"], rows)
+    lines = markdown_table(["", *metrics, f"p, against {systems[0]}"], rows)
     lines += ["", "sacrebleu; p: approximate randomization of BLEU, 10,000 trials.", ""]
     for name, signature in comparison.signatures.items():
         lines.append(f"- {name}: `{signature}`" + ", lower is better" * (name == "TER"))
@@ -166,11 +165,11 @@ def markdown(comparison: Comparison) -> str:
         for group in comparison.groups:
             values = [*group["bleu"].values(), *group["length"].values(), group["reference length"]]
             rows.append([group_name(group), str(group["sentences"]), *(f"{value:.2f}" for value in values)])
-        lines += ["", "## By source length", "", *table(["words", "sentences", *columns], rows)]
+        lines += ["", "## By source length", "", *markdown_table(["words", "sentences", *columns], rows)]
     for tags, precisions in comparison.parts.items():
         rows = [[name, *(f"{value:.2f}" for value in values)] for name, values in precisions.items()]
         header = ["", "BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4"]
-        lines += ["", f"## Words tagged {tags}", "", *table(header, rows)]
+        lines += ["", f"## Words tagged {tags}", "", *markdown_table(header, rows)]
     if comparison.differences:
         lines += ["", "## Where they differ most"]
     for sentence in comparison.differences:
@@ -178,7 +177,7 @@ def markdown(comparison: Comparison) -> str:
         texts["reference"] = sentence["reference"]
         texts |= {f"{name} (chrF2 {sentence['chrf'][name]})": text for name, text in sentence["translations"].items()}
         lines += ["", f"Line {sentence['line']}", ""]
-        lines += [f"- {as_text(name)}: {as_text(text)}" for name, text in texts.items()]
+        lines += [f"- {as_markdown(name)}: {as_markdown(text)}" for name, text in texts.items()]
     return "\n".join([*lines, ""])
 
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 from lwc_fairseq_compat import UserError
 
-from ..environment import import_plugins
-from ..files import make_place, write_whole
-from ..markdown import table
+from ..files import import_plugins, make_place, write_whole
+from ..pages import markdown_table
 from .arguments import add_first, add_model, check_first, number_or_all
 
 
@@ -61,7 +60,7 @@ def align_command(args: argparse.Namespace) -> int:
     if gold is not None:
         rates = layer_error_rates(sentences, gold, args.gold)
         rows = [[name, *rate.percentages()] for name, rate in rates.items()]
-        print("\n".join(table(["layer", "AER", "precision", "recall"], rows)))
+        print("\n".join(markdown_table(["layer", "AER", "precision", "recall"], rows)))
         return 0
     lines = {sentence.number: pharaoh(links(sentence, args.layer, args.head)) for sentence in sentences}
     text = "".join(lines[number] + "\n" for number in sorted(lines))

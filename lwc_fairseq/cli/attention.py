@@ -8,8 +8,7 @@ from pathlib import Path
 
 from lwc_fairseq_compat import UserError
 
-from ..environment import import_plugins
-from ..files import make_place
+from ..files import import_plugins, make_place
 from .arguments import add_model, add_subwords, number_or_all, utf8
 from .translate import SUBWORDS_HINT, warn
 
@@ -35,7 +34,7 @@ def add_attention(commands) -> None:
     add_subwords(attention, "--source and --target are")
     add(
         "--layer",
-        type=layer_choice,
+        type=lambda text: text if text == "mean" else number_or_all(text),
         metavar="K",
         help="layer, from 0, or all (default), or mean for the mean over layers",
     )
@@ -43,10 +42,6 @@ def add_attention(commands) -> None:
     add("--out", required=True, type=Path, metavar="FILE", help="output file, .png, .svg, .pdf or .html")
     add("--weights", type=Path, metavar="FILE.npz", help="also write the weights")
     attention.set_defaults(call=attention_command)
-
-
-def layer_choice(text: str) -> int | str | None:
-    return text if text == "mean" else number_or_all(text)
 
 
 def attention_command(args: argparse.Namespace) -> int:

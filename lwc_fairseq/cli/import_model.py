@@ -105,26 +105,25 @@ def convert(state: Mapping, data: str | None) -> tuple[dict, list[str]]:
     cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), command))
     history = {"criterion_name": "LabelSmoothedCrossEntropyCriterion", "optimizer_name": "FairseqAdam"}
     updates = state["optimizer_history"][-1]["num_updates"]
+    task_state = {}
+    if data:
+        task, types = setup_task(cfg.task), len(weights["embedding.tokens.weight"])
+        for dictionary in (task.source_dictionary, task.target_dictionary):
+            if len(dictionary) != types:
+                size = f"{dictionary.file} has {len(dictionary):,}"
+                raise UserError(f"it has {types:,} types, but {size}: give the dictionaries of its training")
+        task_state = task.state_dict()  # the words of its dictionaries
     checkpoint = {
         "args": None,
         "cfg": OmegaConf.to_container(cfg, resolve=True, enum_to_str=True),
         "model": {f"encoder.stack.{name}": value for name, value in weights.items()},
         "criterion": None,
         "optimizer_history": [{**history, "lr_scheduler_state": {}, "num_updates": updates}],
-        "task_state": state_of_task(setup_task(cfg.task), len(weights["embedding.tokens.weight"])) if data else {},
+        "task_state": task_state,
         "extra_state": {},
         "last_optimizer_state": None,
     }
     return checkpoint, flags
-
-
-def state_of_task(task, types: int) -> dict:
-    """Return what a checkpoint of the task holds: the words of its dictionaries. They must have `types` types."""
-    for dictionary in (task.source_dictionary, task.target_dictionary):
-        if len(dictionary) != types:
-            size = f"{dictionary.file} has {len(dictionary):,}"
-            raise UserError(f"it has {types:,} types, but {size}: give the dictionaries of its training")
-    return task.state_dict()
 
 
 def model_flags(args: Mapping, weights: Mapping) -> list[str]:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.search_options import check_flags_of_generation
 
-from ..environment import absolute, import_plugins
-from ..files import make_folder, make_place, read_lines
+from ..files import absolute, import_plugins, make_folder, make_place, read_lines
 from .arguments import add_first, add_user_dir, check_first, positive
 
 if TYPE_CHECKING:

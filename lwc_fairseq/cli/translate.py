@@ -10,7 +10,7 @@ from pathlib import Path
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.search_options import check_search
 
-from ..environment import import_plugins
+from ..files import import_plugins
 from .arguments import add_subwords, add_user_dir, positive
 
 SUBWORDS_HINT = " (if the data has sub-words, --bpe-codes or --sentencepiece-model makes them)"

@@ -8,9 +8,8 @@ from statistics import mean
 from matplotlib.figure import Figure
 
 from ..analysis.fonts import fonts_for
-from ..analysis.page import as_png
 from ..files import write_whole
-from ..markdown import table as markdown_table
+from ..pages import as_png, markdown_table
 from .jobs import Settings
 from .layout import CURVE, LEARNING_CURVES, PAGE, RECORD, RunFolder
 from .results import Record, Result, as_json

@@ -68,13 +68,6 @@ class JobBar:
     def __init__(self, *bars: tqdm):
         self.bars, self.done = bars, 0.0
 
-    def begin_at(self, share: float) -> None:
-        """Start at the share of the job that was done before."""
-        with tqdm.get_lock():
-            for bar in self.bars:
-                bar.initial += share
-        self.advance_to(share)
-
     def advance_to(self, share: float) -> None:
         step = max(0.0, share - self.done)
         self.done += step
@@ -101,9 +94,12 @@ class Progress:
             for pattern, goal in self.goals.items()
             if goal and (match := re.search(pattern, line)) and float(goal) > 0
         ]
-        if shares:
-            move = (
-                self.bar.advance_to if self.begun else self.bar.begin_at
-            )  # a resumed training starts where it stopped
-            move(TRAINING_SHARE * min(1.0, max(shares)))
+        if not shares:
+            return
+        share = TRAINING_SHARE * min(1.0, max(shares))
+        if not self.begun:  # a resumed training starts where it stopped
+            with tqdm.get_lock():
+                for bar in self.bar.bars:
+                    bar.initial += share
             self.begun = True
+        self.bar.advance_to(share)

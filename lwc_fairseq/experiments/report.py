@@ -19,12 +19,11 @@ from lwc_fairseq_compat import UserError
 from ..analysis.alignment import Gold, layer_error_rates, read_alignments
 from ..analysis.attention import force, load, panels, sentences
 from ..analysis.comparison import GROUPS, Sentences, group_name, largest_differences, length_groups, make_groups_figure
-from ..analysis.page import as_png, definitions, image, page, table
 from ..analysis.picture import make_figure
 from ..analysis.translations import read_generated
-from ..environment import import_plugins
-from ..files import read_lines, write_whole
+from ..files import import_plugins, read_lines, write_whole
 from ..models.interface import gives_attention
+from ..pages import as_png, definitions, html_table, image, page
 from .identity import data_content, file_content
 from .layout import CURVE, LEARNING_CURVES, RECORD, RunFolder
 from .page import FLAGS_IN_ORDER, cells, notes, origin
@@ -129,7 +128,7 @@ def results(finished: FinishedTable) -> Iterator[str]:
     if record.paper or record.published_on:
         yield f"<p>{html.escape(' '.join(origin(record)))}</p>"
     header, *rows = cells(record)
-    yield table(header, rows)
+    yield html_table(header, rows)
     yield f"<p>{'<br>'.join(map(prose, notes(record)))}</p>"
     facts = {"date": record.date, "hardware": record.hardware, "versions": record.versions}
     yield definitions({**facts, "measured on": record.measured_on})
@@ -172,7 +171,7 @@ def lengths(finished: FinishedTable) -> Iterator[str]:
     yield "<p>BLEU of the tokens as they stand, with case.</p>"
     bleu = [[f"{group['bleu'][name]:.2f}" for name in lines.systems] for group in groups]
     rows = [[group_name(group), f"{group['sentences']:,}", *scores] for group, scores in zip(groups, bleu, strict=True)]
-    yield table(["words", "sentences", *(f"BLEU, {name}" for name in lines.systems)], rows)
+    yield html_table(["words", "sentences", *(f"BLEU, {name}" for name in lines.systems)], rows)
     yield image(as_png(make_groups_figure(groups)), "BLEU and length of translations by source length")
 
 
@@ -192,7 +191,7 @@ def alignments(finished: FinishedTable, gold: list[Gold], gold_file: Path) -> It
         [label, *(f"{100 * of_model[name].aer:.1f}" if name in of_model else "" for name in [*layers, "all"])]
         for label, of_model in rates.items()
     ]
-    yield table(["", *(f"layer {name}" for name in layers), "all layers"], rows)
+    yield html_table(["", *(f"layer {name}" for name in layers), "all layers"], rows)
 
 
 def samples(finished: FinishedTable) -> Iterator[str]:

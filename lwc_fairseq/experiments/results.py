@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import re
 import shlex
 import sys
@@ -11,13 +12,15 @@ from datetime import date
 from pathlib import Path
 from statistics import mean, stdev
 
+import fairseq
 import sacrebleu
+import torch
 
 from lwc_fairseq_compat import UserError
 
+from .. import __version__
 from ..analysis.alignment import Gold, error_rate, read_links
 from ..analysis.translations import Translations, read_generated, score, significance, with_references
-from ..environment import hardware, versions
 from ..files import read_lines
 from .identity import data_content, file_content
 from .jobs import Job, Settings
@@ -148,6 +151,21 @@ def p_value(settings: Settings, row: Row, translations: dict[str, dict[int, Tran
     if name == row.name or not seeds:
         return None
     return significance([baseline[seed] for seed in seeds], [system[seed] for seed in seeds], settings.table.score)
+
+
+def hardware() -> str:
+    """Describe the GPUs or, without GPUs, the processor."""
+    if torch.cuda.is_available():
+        return f"{torch.cuda.device_count()} × {torch.cuda.get_device_name()}"
+    cpuinfo = Path("/proc/cpuinfo")
+    names = re.findall(r"model name\s*: (.*)", cpuinfo.read_text()) if cpuinfo.exists() else []
+    return f"{os.cpu_count()} cores, {names[0] if names else platform.processor() or 'CPU'}, no GPU"
+
+
+def versions() -> str:
+    """Return the versions of Python, PyTorch, fairseq and this package in one line."""
+    python = f"Python {platform.python_version()}, PyTorch {torch.__version__}"
+    return f"{python}, fairseq {fairseq.__version__}, lwc_fairseq {__version__}"
 
 
 def make_record(

@@ -98,19 +98,15 @@ class Runner:
                     _, running = wait(running, return_when=FIRST_COMPLETED)
                 return {folder: str(error) for folder, future in self.futures.items() if (error := future.exception())}
             except BaseException:
-                self._stop(jobs)
+                done = sum(job.done for job in jobs)
+                with self.mutex:
+                    self.stopping = True  # no command starts any more
+                    what = ", ".join(self.running.values()) or "the table"
+                    tqdm.write(f"stopping {what}; {done} of {len(jobs)} runs are finished", file=sys.stderr)
+                    for process in self.running:
+                        process.terminate()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
-
-    def _stop(self, jobs: list[Job]) -> None:
-        """Terminate the running commands, and prevent new ones from starting."""
-        done = sum(job.done for job in jobs)
-        with self.mutex:
-            self.stopping = True
-            what = ", ".join(self.running.values()) or "the table"
-            tqdm.write(f"stopping {what}; {done} of {len(jobs)} runs are finished", file=sys.stderr)
-            for process in self.running:
-                process.terminate()
 
     def _run_job(self, job: Job, bars: Bars) -> None:
         for need in job.needs:

@@ -17,7 +17,7 @@ from lwc_fairseq_compat import UserError
 
 from ..analysis.comparison import check_name
 from ..analysis.translations import Score
-from ..environment import import_plugins
+from ..files import import_plugins
 from ..typed_yaml import as_settings, read_yaml
 from .layout import FILES
 

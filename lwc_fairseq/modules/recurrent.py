@@ -22,8 +22,7 @@ from fairseq.models import FairseqEncoder, FairseqIncrementalDecoder
 from fairseq.modules.fairseq_dropout import FairseqDropout
 from torch import Tensor, nn
 
-from .kernels.additive_reader import AdditiveReader
-from .kernels.gru_chain import Link, run_chain
+from .recurrent_kernels import AdditiveReader, Link, run_chain
 from .row_groups import kept_sentences
 
 Item = TypeVar("Item")

@@ -14,7 +14,7 @@ from lwc_fairseq.experiments.progress import TRAINING_SHARE, Bars, Progress
 def test_numbers_with_exponents(line, share):
     seen = []
     command = ["fairseq-train", "data", "--max-update", "2000000", "--max-epoch=10"]
-    Progress(command, SimpleNamespace(begin_at=seen.append)).see(f"x | INFO | train_inner | {{{line}}}")
+    Progress(command, SimpleNamespace(bars=[], advance_to=seen.append)).see(f"x | INFO | train_inner | {{{line}}}")
     assert seen == [pytest.approx(TRAINING_SHARE * share)]
 
 

@@ -5,7 +5,7 @@ import torch
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
 
 from conftest import EOS, PAD, make_deepatt, make_dictionary, random_batch
-from lwc_fairseq.modules.kernels import additive_reader
+from lwc_fairseq.modules import recurrent_kernels
 from properties import (
     future_target_tokens_change_nothing_earlier,
     sentence_alone_equals_the_same_in_a_batch,
@@ -45,9 +45,9 @@ class TestAgainstTheReference:
     """The float64 reference of reference_deepatt.py, written from the equations with loops."""
 
     @EACH_VARIANT
-    @pytest.mark.parametrize("largest", [additive_reader.LARGEST, 1], ids=["at once", "sentence by sentence"])
+    @pytest.mark.parametrize("largest", [recurrent_kernels.LARGEST, 1], ids=["at once", "sentence by sentence"])
     def test_logits_and_every_attention(self, monkeypatch, variant, largest):
-        monkeypatch.setattr(additive_reader, "LARGEST", largest)
+        monkeypatch.setattr(recurrent_kernels, "LARGEST", largest)
         model = make_deepatt(variant)
         src, prev = batch()
         logits, extra = model(src, None, prev)

@@ -3,10 +3,9 @@
 import pytest
 import torch
 
-from lwc_fairseq.modules.kernels import additive_reader
-from lwc_fairseq.modules.kernels.additive_reader import AdditiveReader
-from lwc_fairseq.modules.kernels.gru_chain import Link, run_chain
+from lwc_fairseq.modules import recurrent_kernels
 from lwc_fairseq.modules.recurrent import ConditionalGRU, GRULayer, Memory, run_together
+from lwc_fairseq.modules.recurrent_kernels import AdditiveReader, Link, run_chain, tanh_, tanh_of_sum
 
 DIM = 4
 COLUMNS = torch.arange(3).expand(2, 3)
@@ -56,12 +55,12 @@ def test_layers_that_run_together():
     assert_alike(run, plain, kernel, random(4, 2, 3), random(4, 2, 3, seed=1))
 
 
-@pytest.mark.parametrize("largest", [additive_reader.LARGEST, 1], ids=["at once", "sentence by sentence"])
+@pytest.mark.parametrize("largest", [recurrent_kernels.LARGEST, 1], ids=["at once", "sentence by sentence"])
 @pytest.mark.parametrize("beam", [1, 3])
 @pytest.mark.parametrize("groups", [[[5], [2]], [[5, 2]], []], ids=["one after the other", "side by side", "none"])
 def test_conditional_gru(groups, beam, largest, monkeypatch):
     """States, contexts and attention weights, through memories of different width, with padding."""
-    monkeypatch.setattr(additive_reader, "LARGEST", largest)
+    monkeypatch.setattr(recurrent_kernels, "LARGEST", largest)
     plain, kernel = twins(lambda plain: ConditionalGRU(3, DIM, groups, plain=plain))
     memories = [random(2, 3, width, seed=width) for group in groups for width in group]
 
@@ -118,3 +117,15 @@ def test_the_graph_is_run_twice_for_two_losses():
     states = layer([x])
     first, again = (torch.autograd.grad(states.sum(), x, retain_graph=True)[0] for _ in range(2))
     assert torch.equal(first, again)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "error"), [(torch.float64, 1e-15), (torch.float32, 3e-7), (torch.bfloat16, 4e-3), (torch.float16, 5e-4)]
+)
+def test_tanh(dtype, error):
+    """In place, at 0, at the ends and for small numbers, too."""
+    x = torch.cat([torch.linspace(-12, 12, 4001), torch.tensor([0.0, 1e-3, -1e4, 1e4])]).to(dtype)
+    expected = x.double().tanh()
+    assert (tanh_of_sum(torch.zeros_like(x[:1]), x).double() - expected).abs().max() < error
+    assert (tanh_of_sum(x, torch.zeros_like(x)).double() - expected).abs().max() < error
+    assert tanh_(x) is x and (x.double() - expected).abs().max() < error

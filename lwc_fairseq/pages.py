@@ -1,10 +1,13 @@
-"""Self-contained HTML pages, which need no network."""
+"""Pages: tables in Markdown, and self-contained HTML, which needs no network."""
 
 import base64
 import io
+from collections.abc import Iterable, Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
-from matplotlib.figure import Figure
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 STYLE = """
 body { font-family: system-ui, sans-serif; line-height: 1.45; max-width: 60rem; margin: auto; padding: 1rem; }
@@ -21,6 +24,17 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; background: #f5f5f5; paddi
 """
 
 
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of a table in Markdown."""
+    lines = [header, ["---"] * len(header), *rows]
+    return ["| " + " | ".join(as_markdown(cell).replace("|", "\\|") for cell in cells) + " |" for cells in lines]
+
+
+def as_markdown(text: str) -> str:
+    """Keep `<` from beginning a tag, which a page would not show: `<unk>` is a word."""
+    return text.replace("<", "\\<")
+
+
 def page(title: str, parts: list[str]) -> str:
     """Return a page with a title and `parts`, which are HTML."""
     name = escape(title)
@@ -30,7 +44,7 @@ def page(title: str, parts: list[str]) -> str:
     return f"{top}\n<body>\n{body}\n</body>\n</html>\n"
 
 
-def table(header: list[str], rows: list[list[str]]) -> str:
+def html_table(header: list[str], rows: list[list[str]]) -> str:
     def line(tag: str, cells: list[str]) -> str:
         return "<tr>" + "".join(f"<{tag}>{escape(text)}</{tag}>" for text in cells) + "</tr>"
 
@@ -47,7 +61,7 @@ def image(png: bytes, what: str) -> str:
     return f'<figure><img alt="{escape(what)}" src="data:image/png;base64,{encoded}"></figure>'
 
 
-def as_png(figure: Figure, dpi: int = 110) -> bytes:
+def as_png(figure: "Figure", dpi: int = 110) -> bytes:
     data = io.BytesIO()
     figure.savefig(data, format="png", dpi=dpi)
     return data.getvalue()
