@@ -73,7 +73,8 @@ def terminate(number, frame) -> None:
 def main() -> None:
     signal.signal(signal.SIGTERM, terminate)
     use_utf8()
-    logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # it logs each step of a test
+    for chatty in ("sacrebleu", "fairseq.utils"):  # each step of a test; that a plugin has been imported
+        logging.getLogger(chatty).setLevel(logging.WARNING)
     try:
         try:
             args = parser().parse_args()

@@ -47,7 +47,7 @@ def finished(command, tmp_path_factory):
     """The result of an uninterrupted run."""
     out = tmp_path_factory.mktemp("undisturbed")
     done = run(*command, out)
-    assert "100%" in done.stderr and "wrote" in done.stderr
+    assert "100%" in done.stderr and "wrote" in done.stderr and "INFO" not in done.stderr
     assert "| rnnsearch |" in done.stdout and "| both |" in done.stdout
     return out
 
