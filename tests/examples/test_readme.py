@@ -176,7 +176,7 @@ def test_the_other_commands_of_the_readme_run(quickstart, clone, learns):
     short, expected = others(README), "My grandfather" if learns else ""
     assert len(short) == 7
     assert f"['{expected}" in run_python("-c", scripts(README)[0], cwd=clone).stdout
-    limits = {"fairseq-train": "--max-update 2", "fairseq-generate": "--max-len-b 20"}
+    limits = {"fairseq-train": "--max-update 1", "fairseq-generate": "--max-len-b 20"}
     for command in short:
         done = run("bash", "-c", f"{command} {limits.get(command.split()[0], '')}", cwd=clone)
         if command.startswith("fairseq-generate"):
