@@ -25,8 +25,9 @@ def save_number_of_processes(state_dict, self):
 
 @replaces("fairseq.data.iterators", "EpochBatchIterator.load_state_dict")
 def resume_with_other_batches(load_state_dict, self, state):
-    """Resume in the middle of an epoch after the batches that were read, even with another number of processes, or go
-    on with the next epoch if as many batches as there are now have been done in this one.
+    """Resume in the middle of an epoch after the batches that were read, even with another number of processes.
+
+    If the epoch now has no more batches than those, the next epoch begins.
 
     Why: the saved position counts the batches of one process. With another number of processes, training would skip
     or repeat batches. (If the new number does not divide the batches that were read, the last few are repeated.) Larger

@@ -27,9 +27,8 @@ def import_plugins_by_name(import_user_module, common):
     """Let ``--user-dir NAME`` load the installed package NAME if there is no such folder, accept any path to a package
     that is already imported, load several packages, ``--user-dir ONE:OTHER``, and say which requirement one lacks.
 
-    Why: fairseq looks beside its own folder, which does not find an editable installation, takes another spelling of
-    the path of an imported package for a different package of the same name, and knows only one package. Needed:
-    always.
+    Why: fairseq looks beside its own folder, where an editable installation is not. It takes another spelling of the
+    path of an imported package for a different package of the same name. It knows only one package. Needed: always.
     """
     user_dir = getattr(common, "user_dir", None)
     if user_dir is None:

@@ -217,7 +217,7 @@ def load_or_say_why(load_checkpoint, self, filename, reset_optimizer=False, rese
 
 @replaces("fairseq.checkpoint_utils", "load_checkpoint_to_cpu")
 def read_for_trainer(load, path, *args, **kwargs):
-    """When the trainer reads a checkpoint, refuse that of another task or other dictionaries, and keep what it needs.
+    """Refuse to resume from a checkpoint of another task or of other dictionaries, and keep what the trainer needs.
 
     A task may have a method `check_checkpoint`, which is called with the task's configuration in the checkpoint.
     The best score so far counts only if this training goes on to improve the same ``checkpoint_best.pt``.

@@ -86,9 +86,9 @@ def count_empty_sentences(original):
 def score_open_files(module):
     """Let ``fairseq-score --sacrebleu`` score.
 
-    Why: the command gives open files to ``sacrebleu.corpus_bleu``, which takes lists of lines since sacrebleu 2.0. It
-    ignores ``--ignore-case`` here. ``fairseq_cli/score.py`` is being imported when this package starts, so only what it
-    calls can be replaced. Mends: ``sacrebleu.corpus_bleu``. Needed: from sacrebleu 2.0.
+    Why: the command gives open files to ``sacrebleu.corpus_bleu``, which takes lists of lines since sacrebleu 2.0. The
+    command also ignores ``--ignore-case`` here. ``fairseq_cli/score.py`` is being imported when this package starts, so
+    only what it calls can be replaced. Mends: ``sacrebleu.corpus_bleu``. Needed: from sacrebleu 2.0.
     """
     import sacrebleu
 
@@ -129,8 +129,10 @@ def check_score_command(args, translations, references):
 
 
 def check_bleu(options):
-    """Raises UserError if an option of ``--eval-bleu``, except the values of ``--eval-bleu-args``, is malformed, or
-    names what does not exist. The options are given by name."""
+    """Raises UserError if an option of ``--eval-bleu`` is malformed or names what does not exist.
+
+    The options are given by name. The values of ``--eval-bleu-args`` are not checked here.
+    """
     from fairseq.data.data_utils import post_process
     from fairseq.data.encoders import TOKENIZER_REGISTRY, build_tokenizer
     from fairseq.registry import REGISTRIES
