@@ -2,8 +2,8 @@
 and its relatives, and asynchronous bidirectional decoding.
 
 ``fairseq-train --user-dir lwc_fairseq`` imports this package, which registers its models, task, criterions and
-optimizers. The package itself imports neither fairseq nor PyTorch, which take seconds: it registers them as soon as
-fairseq is imported.
+optimizers. The package itself imports neither fairseq nor PyTorch, because their imports take seconds. It registers
+its classes as soon as fairseq is imported.
 """
 
 import importlib

@@ -54,5 +54,5 @@ def import_plugins(user_dirs: Iterable[str]) -> None:
 
 
 def absolute(user_dir: str) -> str:
-    """Return the full path of a folder, which commands in other folders find, too, or the name of a package."""
+    """Return the full path of a folder, so that it is valid in other folders. Return the name of a package as it is."""
     return str(Path(user_dir).resolve()) if Path(user_dir).exists() else user_dir

@@ -39,9 +39,9 @@ class Settings(TypedDict, total=False):
 
 
 class SearchOptions(TypedDict, total=False):
-    """The options of a search besides `beam`. The defaults are those of fairseq-generate, except `print_alignment`."""
+    """The options of a search besides `beam`. The defaults are those of fairseq-generate."""
 
-    max_len_a: float  # a translation of n tokens has at most max_len_a · n + max_len_b words
+    max_len_a: float  # the translation of a source of n tokens has at most max_len_a · n + max_len_b tokens
     max_len_b: int  # by default 200
     min_len: int  # the least number of words of a translation; by default 1
     lenpen: float  # the power of the length penalty: more than 1, the default, favours long translations
@@ -59,14 +59,14 @@ class SearchOptions(TypedDict, total=False):
 
 
 class GenerateOptions(SearchOptions, total=False):
-    """The options of `Translator.generate`."""
+    """The options of `Translator.generate`. With `attention`, `load` makes "hard" the default of `print_alignment`."""
 
-    print_alignment: Literal["hard", "soft"]  # fill "attention" and "alignment": pairs of positions, or all weights
+    print_alignment: Literal["hard", "soft"]  # fill "attention", and "alignment" with pairs (hard) or weights (soft)
 
 
 class Translator(GeneratorHubInterface):
-    """fairseq's interface, which checks what it is given. It truncates a source that is too long for the models, and
-    keeps its end symbol."""
+    """fairseq's interface, with checks of all arguments. `encode` and `binarize` truncate a source that is too long for
+    the models, but keep its end symbol."""
 
     def __init__(self, cfg: DictConfig, task: FairseqTask, models: list[BaseFairseqModel]):
         super().__init__(cfg, task, models)
@@ -158,7 +158,7 @@ class Translator(GeneratorHubInterface):
         return truncate_source(super().binarize(sentence), longest)
 
     def _check_options(self, method: str, known: type, beam: int, options: Mapping[str, object]) -> None:
-        """Raises UserError if a method has no option of a name besides `beam`, or a value is impossible."""
+        """Raises UserError if `known`, the options besides `beam`, lacks one of `options`, or a value is impossible."""
         given = {"beam": beam, **options}
         check_names_and_types(given, method, known=["beam", *get_type_hints(known)])
         check_search(given, method, len(self.tgt_dict))
@@ -205,8 +205,8 @@ def load(
     Args:
         checkpoint: the checkpoint file or, for an ensemble, several files.
         data: the folder that fairseq-preprocess wrote; by default that of the training.
-        bpe_codes: the codes of subword-nmt, instead of `text.yaml`. Sentences are then tokenized as the data; without
-            both, they also consist of sub-words, as do their translations.
+        bpe_codes: the codes of subword-nmt, instead of `text.yaml`. Sentences must then be tokenized as the data is.
+            Without codes and without `text.yaml`, sentences must also consist of sub-words, and translations do so.
         sentencepiece_model: the model of sentencepiece, instead of `bpe_codes`.
         tokenizer: the name of a fairseq tokenizer, such as "moses", instead of `text.yaml`. It always detokenizes.
         detokenize: return translations as raw text, as `text.yaml` says.
@@ -265,7 +265,7 @@ def check_arguments(checkpoint: Source | Sequence[Source], files: dict, others: 
     """Return the paths of the checkpoints.
 
     Raises:
-        UserError: an argument of :func:`load` has another type, or names no file or tokenizer.
+        UserError: an argument of :func:`load` has a wrong type, or names a file or tokenizer that does not exist.
     """
     paths = [checkpoint] if isinstance(checkpoint, Source) else checkpoint
     if not isinstance(paths, Sequence) or not all(isinstance(path, Source) for path in paths):

@@ -31,7 +31,7 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list
 
 
 def as_markdown(text: str) -> str:
-    """Keep `<` from beginning a tag, which a page would not show: `<unk>` is a word."""
+    """Escape `<`, so that a page shows a word such as `<unk>` instead of taking it for a tag."""
     return text.replace("<", "\\<")
 
 

@@ -13,7 +13,8 @@ The recipes write `text.yaml` beside the binary data:
     bpe: subword_nmt          # or sentencepiece
     codes: codes              # the codes of subword-nmt, or the model of sentencepiece
 
-Every key but the languages may be missing. Files are beside `text.yaml`.
+Only the languages are always needed. `case: truecase` needs `case_model`, and `bpe` needs `codes`. Files are beside
+`text.yaml`.
 """
 
 from argparse import Namespace
@@ -53,7 +54,7 @@ class Preparation:
 
 
 def make_subwords(bpe: str | None, codes: str | None):
-    """Return fairseq's encoder of sub-words of a kind, with its file, or None if there is no kind.
+    """Return fairseq's sub-word encoder `bpe`, which reads the file `codes`. Return None if `bpe` is None.
 
     Raises:
         UserError: the file is invalid, or the package `sentencepiece` is needed, but not installed.
@@ -78,8 +79,8 @@ def read_preparation(data: Path) -> Preparation | None:
 
 
 def write_preparation(data: Path, settings: dict[str, str]) -> None:
-    """Write `text.yaml` into a folder of binary data, which has the files that it names already. Raises UserError if a
-    setting is invalid.
+    """Write `text.yaml` into a folder of binary data. The folder must already have the files that the settings name.
+    Raises UserError if a setting is invalid.
 
     Args:
         settings: the values of the keys, as YAML has them: `{"source": "no", "tokenize": "true"}`.
@@ -129,7 +130,7 @@ class Words:
         return line.lower() if self.preparation.case == "lower" else line
 
     def decode(self, text: str) -> str:
-        """Return a translation, words separated by spaces, as raw text or, without `detokenize`, as it is."""
+        """Convert a translation, whose words are separated by spaces, to raw text. Without `detokenize`, return it."""
         if not self.detokenize:
             return text
         if self.truecaser:

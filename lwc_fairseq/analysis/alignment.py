@@ -55,8 +55,8 @@ class Gold:
 
 
 def read_alignments(path: Path, first: int = 0) -> list[Gold]:
-    """Read a file of gold alignments, one sentence per line, whose first word has the number `first`, 0 or 1. Raises
-    UserError if the file cannot be read, or a line is invalid."""
+    """Read a file of gold alignments, one sentence per line. The first word of a sentence has the number `first`, 0
+    or 1. Raises UserError if the file cannot be read, or a line is invalid."""
     alignments = []
     for number, line in enumerate(read_lines(path), 1):
         gold = Gold(set(), set())

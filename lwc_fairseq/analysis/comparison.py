@@ -42,7 +42,7 @@ class Sentences:
     source: list[str] | None = None
 
     def check(self) -> None:
-        """Raises UserError if a name would be lost beside another, or two files have different numbers of lines."""
+        """Raises UserError if :func:`check_name` refuses a name, or two files have different numbers of lines."""
         for name in self.systems:
             check_name(name, "a system is called")
         named = [(f"reference {i}", lines) for i, lines in enumerate(self.references, 1)] + [*self.systems.items()]

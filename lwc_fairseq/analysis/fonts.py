@@ -56,10 +56,10 @@ def families(text: str) -> list[str]:
 
 
 def installed(text: str) -> dict[str, FontEntry]:
-    """Return the installed fonts, one for each family: the regular one, or that which is most like it.
+    """Return the installed fonts, one for each family: the regular one, or the one most like it.
 
-    Regular fonts come first, then those with the shapes of Chinese characters that suit the text's country, then those
-    without serifs.
+    Three criteria determine the order: regular fonts first, then fonts with the shapes of Chinese characters that suit
+    the text's country, then the fonts of Noto Sans.
     """
     scripts = set(map(script, text))
     region = "JP" if scripts & {"HIRAGANA", "KATAKANA"} else "KR" if "HANGUL" in scripts else "SC"

@@ -130,8 +130,8 @@ def is_right_to_left(text: str) -> bool:
 
 
 def embedded(text: str) -> str:
-    """Mark a text from right to left as such, also for programs that take a line to be from left to right, by invisible
-    characters around it (Unicode's RLE and PDF)."""
+    """Put Unicode's invisible characters RLE and PDF around a right-to-left text. They mark it as right-to-left even
+    for programs that assume that a line runs from left to right."""
     return f"\u202b{text}\u202c" if is_right_to_left(text) else text
 
 

@@ -139,7 +139,7 @@ def part_of_speech_bleu(tags: Sequence[str], systems: dict[str, Tagged], referen
 
 
 def words_tagged(tags: Sequence[str], name: str, lines: list[str], tagged: list[str]) -> list[str]:
-    """Return the words of each line that count. The name is that of the system, for error messages."""
+    """Return the words of each line whose tags begin with one of `tags`. Error messages contain `name`."""
     if len(lines) != len(tagged):
         raise UserError(f"{name}: {len(lines)} lines, but {len(tagged)} lines of tags")
     chosen = []

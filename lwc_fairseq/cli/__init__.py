@@ -73,7 +73,7 @@ def terminate(number, frame) -> None:
 def main() -> None:
     signal.signal(signal.SIGTERM, terminate)
     use_utf8()
-    for chatty in ("sacrebleu", "fairseq.utils"):  # each step of a test; that a plugin has been imported
+    for chatty in ("sacrebleu", "fairseq.utils"):  # they log each step of a test, and each import of a plugin
         logging.getLogger(chatty).setLevel(logging.WARNING)
     try:
         try:
@@ -88,7 +88,7 @@ def main() -> None:
     except UserError as error:
         sys.exit(f"lwc-fairseq: error: {error}")
     except ModuleNotFoundError as error:
-        if package_that_raised(error) not in ("lwc_fairseq", "fairseq"):  # but a plugin of the user
+        if package_that_raised(error) not in ("lwc_fairseq", "fairseq"):  # a plugin of the user raised it
             raise
         sys.exit(f"lwc-fairseq: error: {how_to_install(error)}")
     except KeyboardInterrupt as stop:

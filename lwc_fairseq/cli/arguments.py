@@ -46,7 +46,7 @@ def add_first(command) -> None:
 
 
 def check_first(args: argparse.Namespace) -> None:
-    """Raises UserError if --gold-first is given without --gold, whose words it counts."""
+    """Raises UserError if --gold-first is 1 without --gold: it numbers the words of that file."""
     if args.gold_first and not args.gold:
         raise UserError(f"--gold-first {args.gold_first} says how GOLD counts words: add --gold GOLD, or leave it out")
 
@@ -65,7 +65,7 @@ def number_or_all(text: str) -> int | None:
 
 
 def utf8(argument: str) -> str:
-    """Return an argument that is text, which Python has read in the encoding of the locale."""
+    """Decode an argument as UTF-8. Python has decoded it in the encoding of the locale."""
     try:
         return os.fsencode(argument).decode("utf-8")
     except UnicodeError:  # it was written in that encoding

@@ -58,7 +58,8 @@ def newest_epochs(folder: Path, last: int) -> list[Path]:
 
 
 def average_checkpoints(paths: list[Path], out: Path) -> None:
-    """Write a checkpoint whose weights are the mean of those in `paths`. Everything else comes from the last one.
+    """Write a checkpoint whose weights are the mean of those in `paths`. Everything else comes from the last one. The
+    state of the optimizer is left out.
 
     Sums are computed in double precision. Integers are counters, so they come from the last checkpoint. A weight with
     several names is written once, as in fairseq's checkpoints. Only one checkpoint is in memory at a time.

@@ -131,7 +131,7 @@ def of_commands() -> Finding:
     if command:
         with open(command, "rb") as script:
             runs_here = script.readline().strip() == b"#!" + os.fsencode(sys.executable)
-        # `pip install --target` puts commands into another folder; their first line names the Python that they run.
+        # `pip install --target` puts commands into another folder; their first line names the Python that runs them.
         if runs_here or Path(command).parent.resolve() == here.resolve():
             return Finding("commands", str(Path(command).parent))
     activate, folder = here / "activate", shlex.quote(str(here))
@@ -156,7 +156,7 @@ def of_cuda() -> list[Finding]:
 
 
 def of_device(number: int) -> Finding:
-    """Look at a GPU: whether packed batches use flash attention in half precision, and whether it computes."""
+    """Check whether a GPU computes, and whether packed batches use flash attention on it in half precision."""
     import torch
 
     about = torch.cuda.get_device_properties(number)

@@ -2,8 +2,8 @@
 with Locality Constraints*, 2019.
 
 Their plugin, jarfo/joint, calls the model `joint_attention`. It computes what `lwc_transformer --layer-norm after
---positions fairseq` computes, but its checkpoints have other names, and the embeddings of each side. The command writes
-a checkpoint of `lwc_transformer`. So every other command meets one form of checkpoint, and no code for the old form.
+--positions fairseq` computes, but its checkpoints give the weights other names, and contain the same embeddings once
+for each side. The command writes a checkpoint of `lwc_transformer`, so no other command needs code for the old form.
 """
 
 import argparse
@@ -80,7 +80,8 @@ def convert(state: Mapping, data: str | None) -> tuple[dict, list[str]]:
         data: the folder with its dictionaries, or None for the one that the checkpoint names.
 
     Raises:
-        UserError: it is no such checkpoint, or `lwc_transformer` has not what it has, or the dictionaries are others.
+        UserError: it is not a checkpoint of `joint_attention`, it uses what `lwc_transformer` lacks, or the
+            dictionaries do not have the size of its vocabulary.
     """
     from fairseq import options
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf

@@ -1,6 +1,6 @@
-"""What a step of a run is known by: its command, and the contents of the data and the files that the command names.
+"""What identifies a step of a run: its command, and the contents of the data and the files that the command names.
 
-The contents stand as a comment in the step's file `STEP.command`. Files of earlier versions lack the comment.
+A comment in the step's file `STEP.command` has checksums of the contents. Files of earlier versions lack the comment.
 """
 
 import functools
@@ -20,10 +20,10 @@ import lwc_fairseq
 Command = list[str]
 
 BLOCK_BYTES, BLOCKS = 2**16, 256
-"""A file is read whole up to 16 MiB. Of a larger one, so many blocks of this size are read, at equal distances."""
+"""A file of up to 16 MiB is read whole. Of a larger file, about 256 blocks of 64 KiB are read, at equal distances."""
 
 DIGITS = 32
-"""Of a checksum. They tell contents apart; nobody is kept from forging one."""
+"""The length of a checksum. Checksums tell contents apart, but do not protect against forgery."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Place:
         return cls(os.getcwd(), os.path.abspath(table))
 
     def path(self, word: str) -> str:
-        """Return the full path, or the list of paths, that a word of the command names; of files in the table's
-        folder, from that folder."""
+        """Return the full path, or the list of paths, that a word of the command names. In a path inside the table's
+        folder, TABLE stands for that folder."""
         table = os.path.realpath(self.table)
         paths = [os.path.realpath(os.path.join(self.folder, part)) for part in word.split(os.pathsep)]
         inside = [(path + os.sep).startswith(table + os.sep) for path in paths]
@@ -107,9 +107,9 @@ def roles(command: Command) -> Iterator[tuple[str, str]]:
 
 
 def content_of(role: str, word: str, command: Command, place: Place) -> str | None:
-    """Return what identifies the content of what a part of a command names, or None if it is not known.
+    """Return a checksum of the files that a part of a command names, or None if there is none.
 
-    Files in the table's folder are not looked at, because the runs make them, nor is this package.
+    There is none for this package, nor for files in the table's folder, because the runs make them.
     """
     if role == "data":
         return data_content(word, sets_of(command))

@@ -50,9 +50,9 @@ class Job:
     def refusal(self) -> str | None:
         """Return the reason why the files in the folder cannot be used, or None.
 
-        A step that ran with other flags or other data is a reason if it is finished. Training is a reason as soon as it
-        has begun, because it would continue from its last checkpoint. Another reason is that a row whose model it uses
-        was trained again.
+        A finished step that ran with other flags or other data is a reason. So is an unfinished training with other
+        flags or other data, because it would continue from its last checkpoint. Another reason is that a row whose
+        model this job uses was trained again.
         """
         folder, steps = self.folder, list(self.steps())
         for step, command in self.steps().items():

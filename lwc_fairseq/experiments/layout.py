@@ -6,7 +6,7 @@ OUT/ROW/seed1/                a run: one row with one seed
                               where it ran, and what the contents of its data and files were
     train.log …               what the step printed
     trained                   marks the training as finished, and contains the time
-    needs                     `trained` of the rows whose models this row uses
+    needs                     a copy of the files `trained` of the rows whose models this row uses
     averaged.pt               the mean of the last checkpoints, if the table averages
     generated.txt             the translations or alignments
     checkpoint_best.pt …      fairseq's checkpoints

@@ -50,7 +50,7 @@ class Bars(contextlib.AbstractContextManager):
 
     @contextlib.contextmanager
     def job(self, slot: int, job: Job) -> Iterator["JobBar"]:
-        """Show a bar while a job runs. At its end the job counts as one, or if it was stopped, as what was done."""
+        """Show a bar while a job runs. When the job ends, it counts as 1, or as the share done if it was stopped."""
         with tqdm(total=1.0, desc=f"  {job.name}", position=slot + 1, leave=False, **self.plain) as bar:
             progress, share = JobBar(bar, self.table), 1.0
             try:

@@ -161,7 +161,7 @@ def pictures(finished: FinishedTable) -> Iterator[str]:
 
 
 def lengths(finished: FinishedTable) -> Iterator[str]:
-    """Yield a plot of BLEU and length by source length."""
+    """Yield a table of BLEU, and a plot of BLEU and translation length, for each group of source lengths."""
     lines = finished.sentences
     if lines is None or lines.source is None:
         return
@@ -231,7 +231,7 @@ def attention(finished: FinishedTable) -> Iterator[str]:
 
 
 def typical_source(task, subset: str) -> str:
-    """Return the first of 200 sentences of a set that has 6 to 12 tokens, or else the first sentence."""
+    """Return the first sentence of 6 to 12 tokens among the first 200 of a set, or else the first sentence."""
     task.load_dataset(subset)
     dataset, dictionary = task.dataset(subset), task.source_dictionary
     texts = [dictionary.string(dataset[i]["source"]) for i in range(min(200, len(dataset)))]

@@ -76,7 +76,7 @@ def whole(text: str) -> int:
 def make_learning_curves(losses: dict[str, Losses]) -> Figure:
     """Plot the losses of each row over the updates: solid on the validation set, dashed on the training set.
 
-    The scale leaves out the high losses of the first quarter of each training, and what is no number or infinite.
+    The scale leaves out the high losses of the first quarter of each training, and losses that are not finite.
 
     Args:
         losses: the losses by the row's label. Each row has at least one validation loss.
