@@ -26,6 +26,7 @@ ELSEWHERE = {
     "bash tests/run.sh": "is what runs this test",
     "source .venv/bin/activate": "has no effect on the next command here; run() puts .venv on the path",
     TWO_MACHINES: "needs two machines",
+    "lwc-fairseq import OLD.pt NEW.pt --data DATA": "needs one of jarfo/joint, as test_import_command.py makes",
 }
 
 
