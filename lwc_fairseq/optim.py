@@ -31,9 +31,10 @@ class TorchOptimizer(FairseqOptimizer):
             torch._foreach_mul_(gradients, c.to(gradients[0].device) if torch.is_tensor(c) else c)
 
     def clip_grad_norm(self, max_norm: float, aggregate_norm_fn=None) -> Tensor:
-        """Scale the gradients so that their joint norm is at most `max_norm` (0: any), and return the norm before.
+        """Scale the gradients so that their joint norm is at most `max_norm`, and return the norm before that.
 
-        With `aggregate_norm_fn`, which joins the norms of sharded parameters, this is fairseq's method.
+        If `max_norm` is 0, nothing is scaled. With `aggregate_norm_fn`, which joins the norms of sharded parameters,
+        fairseq's own method does the work.
         """
         if aggregate_norm_fn is not None:
             return super().clip_grad_norm(max_norm, aggregate_norm_fn)
@@ -122,7 +123,7 @@ class CenteredRMSprop(torch.optim.Optimizer):
         super().__init__(params, {"lr": lr, "rho": rho, "eps": eps, "momentum": momentum, "weight_decay": weight_decay})
 
     def __setstate__(self, state: dict) -> None:
-        """torch's hook for loading. Older checkpoints were written by torch's RMSprop and lack ρ and m."""
+        """torch's hook for loading. It adds missing options: older checkpoints, of torch's RMSprop, lack ρ."""
         super().__setstate__(state)
         for group in self.param_groups:
             for name, value in self.defaults.items():

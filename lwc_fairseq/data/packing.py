@@ -14,7 +14,8 @@ from torch import Tensor
 class Packing:
     """Where the T tokens of the packed stream come from and belong to.
 
-    Row indices count rows of the stream; slots are flat indices into a padded layout, one for each row they name.
+    Row indices count rows of the stream. Slots are flat indices into a padded layout: one slot for each row of the
+    stream or, in `source_slots` and `target_slots`, for each row of one side.
     """
 
     tokens: Tensor  # (T,) token ids
@@ -91,8 +92,9 @@ def pack(src_tokens: Tensor, prev_output_tokens: Tensor, padding_idx: int) -> Pa
 def repack(layout: dict, src_tokens: Tensor, prev_output_tokens: Tensor, padding_idx: int) -> Packing:
     """Return the packing of a batch whose layout is known, with the tokens of the batch itself.
 
-    A criterion or a task may edit the tokens after the data loader has packed them. Padding must stay where it is; only
-    a CPU can pack such a batch anew without waiting for the device.
+    A criterion or a task may edit the tokens after the data loader has packed them. If the width of the batch has
+    changed, this function packs the batch anew. If only padding has changed, it does so on a CPU. On a GPU, padding
+    must stay where it is, because the function would have to wait for the device to see the change.
 
     Args:
         layout: the fields of the packing that the data loader computed.

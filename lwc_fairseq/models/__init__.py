@@ -1,4 +1,4 @@
-"""The models, registered with fairseq by importing this package, and what your own models derive from."""
+"""The models, which importing this package registers with fairseq, and the base classes for your own models."""
 
 import fairseq  # noqa: F401 (registers everything here, before a file of this folder is imported alone)
 

@@ -73,9 +73,9 @@ class ReverseContextModel(RecurrentModel):
     """A model whose decoder reads the source and a reverse translation: the whole translation, from right to left.
 
     Its training may start from the checkpoint of a right-to-left model. fairseq also builds the model for generation
-    and then loads the model's own checkpoint; by that time, the other checkpoint may have been deleted. So
-    :meth:`start_from` only stores its error, and :meth:`require_start` raises it when training begins and the model has
-    not loaded a checkpoint of its own.
+    and then loads the model's own checkpoint; by that time, the right-to-left checkpoint may have been deleted. So
+    :meth:`start_from` does not raise an error but stores it, and :meth:`require_start` raises the stored error when
+    training begins. If the model loads its own checkpoint before that, the error is cleared.
     """
 
     start_error: str | None = None
@@ -94,7 +94,10 @@ class ReverseContextModel(RecurrentModel):
         return DecoderAttention([source], reverse=[reverse])
 
     def start_from(self, option: str, path: str, names: dict[str, str], task) -> None:
-        """Load weights of the checkpoint `path`, which `option` gives. `names` maps their names here to those there."""
+        """Load weights of the checkpoint `path`, the value of `option`.
+
+        `names` maps the name of each weight in this model to its name in the checkpoint.
+        """
         try:
             if is_reversed(getattr(task, "cfg", None)):
                 raise UserError(f"--reverse-target cannot be combined with {option}: leave --reverse-target out")
@@ -134,8 +137,8 @@ def load_right_to_left(model: ReverseContextModel, checkpoint: dict, source: str
         names: the names of the weights in the model, and for each its name in the checkpoint.
 
     Raises:
-        UserError: the other model reads from left to right or has other words, or a weight is missing, has another
-            shape, or would be shared with one that differs.
+        UserError: the checkpoint's model translates from left to right or has other words, or one of its weights is
+            missing or has another shape, or two of its weights differ that are one shared weight in `model`.
     """
     if not is_reversed(OmegaConf.select(OmegaConf.create(checkpoint["cfg"]), "task")):
         raise UserError(
@@ -284,9 +287,9 @@ class ABDModel(ReverseContextModel, BidirectionalModel):
             features_only: return the inputs of the output layers instead of logits.
 
         Returns:
-            Logits (B, m, V) for the token after each of prev_output_tokens, and a dictionary. With `backward`, its
-            entry "backward" is the same of the backward decoder, for the token after each token of the reversed target
-            input.
+            Logits (B, m, V) for the token after each of prev_output_tokens, and a dictionary. With `backward`, the
+            dictionary has an entry "backward": the backward decoder's logits for the token after each token of the
+            reversed prev_output_tokens, and its dictionary.
         """
         self.require_start()
         source = self.encoder(src_tokens)
@@ -309,9 +312,9 @@ class ABDModel(ReverseContextModel, BidirectionalModel):
             steps, _ = decoder.run(reference, start)
             return reverse_memory(steps.states, reference.eq(pad)), steps
         translation = self.decoder.search(source, start)
-        # The search builds no autograd graph, so training runs the backward decoder again over its tokens, to get
-        # gradients for their states. These tokens and the reversed target are two rows of each sentence, which
-        # share its memory as the rows of a beam do.
+        # The search builds no autograd graph. So training runs the backward decoder again over the tokens that the
+        # search has found, to get gradients for their states. These tokens and the reversed target are two rows of a
+        # sentence. Both rows share the memory of the sentence, as the rows of a beam do.
         runs = [translation.inputs] if self.training else []
         runs += [reference] if backward else []
         if not runs:

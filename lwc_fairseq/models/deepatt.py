@@ -1,14 +1,14 @@
 """DeepAtt and its relatives: Zhang, Xiong, Su, *Neural Machine Translation with Deep Attention*, TPAMI 2018.
 
-The layers of the encoder read the source in alternating directions. The decoder has one state. Within a step, this
-state attends to the first encoder layer, is updated with the context found there, attends to the second layer, and so
-on up to the K-th. The relatives differ in the encoder, in the encoder layers that the decoder attends to, and in the
-decoder layers that attend to them.
+The layers of the encoder, numbered from 0, read the source in alternating directions. The decoder has one state.
+Within a step, this state attends to encoder layer 1, is updated with the context found there, attends to layer 2, and
+so on up to layer K. Nothing attends to layer 0. The relatives differ in the encoder, in the encoder layers that the
+decoder attends to, and in the decoder layers that attend to them.
 
 The paper does not specify every detail. The readout and the decoder's initial states follow the authors' code. The
-readout applies an affine map and a tanh to the previous word, the state and all contexts; the initial states apply the
-same to the last state of the top encoder layer. The GRUs are those of the paper's reference [17], which applies the
-reset gate before the recurrent product.
+readout applies an affine map and a tanh to the previous word, the state and all contexts. Another affine map and a
+tanh compute the initial states from the last state of the top encoder layer. The GRUs are those of the paper's
+reference [17], which applies the reset gate before the recurrent product.
 
 Letters: B sentences, n source tokens, E embedding width, d state width, K attention layers.
 """

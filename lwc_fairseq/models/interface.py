@@ -1,7 +1,7 @@
 """The interface through which criterions and tools use a translation model of any family.
 
-:class:`TranslationModel` is the base class of this plugin's models. The functions below also accept fairseq's own
-models, where these can answer.
+:class:`TranslationModel` is the base class of this plugin's models. The functions below also accept those of
+fairseq's own models that can return what a function asks for.
 
 Letters: B sentences, H heads, n source and m target tokens, T steps of a reverse translation, E width of the output
 layer's input.
@@ -36,8 +36,8 @@ class TranslationModel(FairseqEncoderDecoderModel):
 
     With `features_only`, as with fairseq's Transformer, `forward` returns the input (B, m, E) of the output layer
     instead of logits. The dictionary beside it then holds "output_layer", the weights (V, E) and the bias (V,) or None
-    of this layer. They are outputs because distributed training with --find-unused-parameters looks for parameters
-    among what the outputs depend on.
+    of this layer. `forward` returns both because, with --find-unused-parameters, distributed training counts a
+    parameter as used only if an output of `forward` depends on it.
 
     If `forward` takes the argument `packing`, the task `concat_translation` prepares it with the batch.
     """
@@ -63,15 +63,16 @@ class TranslationModel(FairseqEncoderDecoderModel):
         raise NotImplementedError
 
     def reverse_translations(self, src_tokens: Tensor) -> Tensor:
-        """Return the translations (B, T) that the weights `reverse` are over, with padding on the right."""
+        """Return the translations (B, T) to whose tokens `reverse` gives weights, with padding on the right."""
         raise NotImplementedError
 
 
 class BidirectionalModel(TranslationModel):
     """A model with a forward and a backward decoder.
 
-    `forward` takes the argument `backward`. With it, the dictionary that `forward` returns holds "backward": what the
-    backward decoder returns for the reversed target, logits or features and a dictionary.
+    `forward` takes the argument `backward`. If it is true, the dictionary that `forward` returns has an entry
+    "backward". This is the pair that the backward decoder returns for the reversed target: first logits (or features),
+    then a dictionary.
     """
 
 
@@ -81,8 +82,8 @@ def register_preset(
     """Register `model` as `name`, with `config`'s defaults changed to `defaults`.
 
     fairseq's own presets are functions that set the options missing from the command line. fairseq calls them twice,
-    and hydra never calls them. A preset that is a model with its own dataclass behaves alike with --arch, hydra and
-    YAML.
+    and hydra never calls them. A preset that is a model with its own dataclass has the same options with --arch, hydra
+    and YAML.
     """
     changed = [
         (f.name, f.type, field(default=defaults.pop(f.name), metadata=f.metadata))

@@ -33,8 +33,8 @@ class UnsharedStack(CoordinatedStack):
     the same.
 
     Layer i of the target attends to the output of layer i of the source, projected with the target layer's weights.
-    (With shared weights, it attends to the output of layer i - 1. With separate weights, the top layer of the source
-    would then have no effect.)
+    (In the full model, it attends to the output of layer i - 1 of the source. Here, this would leave the top layer of
+    the source without any effect.)
     """
 
     source_layers: Sequence[CoordinatedLayer]

@@ -216,8 +216,9 @@ class ConcatEmbedding(nn.Module):
     --positions fairseq has fairseq's sinusoids instead, with all sines before all cosines, other frequencies, and
     `padding_idx` + 1 as the first position; --no-position-embedding leaves P out.
 
-    The factor √d, fairseq's, puts table entries of variance 1/d on the scale of the sinusoid. The paper is silent on
-    it, and on whether it covers S. Here it does, so that side and token have one scale.
+    The factor √d is that of fairseq's Transformer. It brings the entries of the tables, which initially have variance
+    1/d, to the scale of the sinusoid. The paper does not mention this factor. Here it also multiplies S, so that side
+    and token have the same scale.
     """
 
     def __init__(self, cfg: LWCTransformerConfig, types: int, padding_idx: int):
@@ -429,7 +430,7 @@ class LWCDecoder(FairseqIncrementalDecoder):
     ) -> tuple[Tensor, dict]:
         """Return logits for the tokens that `incremental_state` does not hold yet; without a state, for all tokens.
 
-        Only decoding calls this method: gradients do not pass through the cache. Training calls
+        Training does not call this method, because gradients do not pass through the cache. It calls
         :meth:`LWCTransformerModel.forward`.
 
         Args:
@@ -439,8 +440,8 @@ class LWCDecoder(FairseqIncrementalDecoder):
 
         Returns:
             Logits (R, m, V); "attn": [(R, m, N)], the alignment layer's attention to the source, averaged over heads;
-            "attentions": each layer's :class:`DecoderAttention`. If generation does not print attention, "attn" is
-            [None] and "attentions" is empty.
+            "attentions": one :class:`DecoderAttention` with the weights of all layers. If generation does not print
+            attention, "attn" is [None] and the lists in "attentions" are empty.
         """
         cache = get_incremental_state(self, incremental_state, "target")
         if cache is None:
@@ -472,7 +473,7 @@ class LWCDecoder(FairseqIncrementalDecoder):
             cache.reorder(new_order)
 
     def reorder_hypotheses(self, incremental_state: dict, new_order: Tensor) -> None:
-        """Reorder as above, where each row continues one of the same sentence. This does not wait for the device."""
+        """Do the same without waiting for the device. Each new row must continue an old row of its own sentence."""
         get_incremental_state(self, incremental_state, "target").reorder_hypotheses(new_order)
 
     def make_generation_fast_(self, need_attn: bool = False, **unused) -> None:
@@ -490,17 +491,17 @@ class LWCTransformerModel(TranslationModel):
     One table over a joint vocabulary serves as the embedding of both languages and as the output layer. With 31,300
     types, the small preset has 19.07M parameters, as in the paper's Table 3.
 
-    The paper specifies neither the place of the layer norms nor the initial weights. Here, layer norms and residuals
-    are those of DeepNorm (Wang et al., *DeepNet*, 2022), and the weights are Xavier's, with the last projection of each
-    sub-layer multiplied by (8N)^-¼ for N layers. Experiments that led to this, with one seed unless stated
-    otherwise:
+    The paper specifies neither the place of the layer norms nor the initial weights. By default, layer norms and
+    residuals are those of DeepNorm (Wang et al., *DeepNet*, 2022). The initial weights are Xavier's, and those of the
+    last projection of each sub-layer are multiplied by (8N)^-¼ for N layers. The following experiments led to these
+    defaults. Each has one seed unless stated otherwise:
 
     - Multi30k, 10 layers of width 128, learning rate 3e-3 falling to zero over 6 epochs. The loss on the validation set
       and, in parentheses, on the training set is 4.15 (3.98) with DeepNorm. It is 4.24 (4.11) with --layer-norm before
       (pre-norm, as in tensor2tensor of 2018), and 4.19 (4.09) with fairseq's Transformer of 4 + 4 layers, pre-norm.
     - The same over 20 epochs: 3.83 (3.16) with DeepNorm, and 3.83 (3.24) with the Transformer. Over 40 epochs, with
-      dropout 0.3, the mean of three seeds: 3.77 (3.20) and 3.75 (3.28). The mean of the last five checkpoints has 42.6
-      and 43.2 BLEU.
+      dropout 0.3, as means of three seeds: 3.77 (3.20) with DeepNorm, and 3.75 (3.28) with the Transformer. With the
+      weights of the last five checkpoints averaged, DeepNorm has 42.6 BLEU, and the Transformer 43.2.
     - The same model with pre-norm, learning rate 2e-3, 13 epochs: 3.98 (3.53) if the last projections are divided by
       √(2N), the default of --layer-norm before, and 4.03 (3.65) with --residual-gain 1.
     - The first 7,000 pairs of Multi30k, 20 epochs, dropout 0.3: 5.23 (3.25) with DeepNorm, 5.30 (3.43) with pre-norm.

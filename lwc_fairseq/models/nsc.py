@@ -80,8 +80,8 @@ class NSCEncoder(RecurrentEncoder):
     def search(self, src_tokens: Tensor, source: Memory) -> Tensor:
         """Return the reverse translations (S, T), with padding on the right.
 
-        Training searches for the translation of each source once. Generation remembers nothing, because it may go on
-        forever.
+        Training searches for the translation of each source once and stores it. Generation stores no translations,
+        because the number of its sources has no limit.
         """
         limits = self.cfg.reverse_limits(source)
         if not self.training:
@@ -164,7 +164,7 @@ class CombiningGRU(nn.Module):
 
         s̃_j = GRU(s_{j-1}, x_j)
         a^k_j = Att_k(s̃_j, H^k)                  for each memory, all of one width
-        a_j = Att(s̃_j, [a^1_j; ...; a^K_j])      the same additive attention, over the K contexts
+        a_j = Att(s̃_j, (a^1_j, ..., a^K_j))      attention over the K contexts, with weights of its own
         s_j = GRU(s̃_j, a_j)
 
     It works as :class:`~lwc_fairseq.modules.recurrent.ConditionalGRU` does, but returns only the combined context.

@@ -1,5 +1,7 @@
-"""The base class of the recurrent models, and RNNSearch, the baseline of their papers: Bahdanau, Cho, Bengio, *Neural
-Machine Translation by Jointly Learning to Align and Translate*, ICLR 2015, with the decoder of the dl4mt tutorial.
+"""The base class of the recurrent models, and RNNSearch, the baseline in the papers of the other recurrent models.
+
+RNNSearch is the model of Bahdanau, Cho, Bengio, *Neural Machine Translation by Jointly Learning to Align and
+Translate*, ICLR 2015, but its decoder is that of the dl4mt tutorial.
 
     h_i = [GRU(h_{i-1}, E_{x_i}); GRU(h_{i+1}, E_{x_i})]
     s̃_j = GRU(s_{j-1}, E_{y_{j-1}}),  a_j = Att(s̃_j, H),  s_j = GRU(s̃_j, a_j)

@@ -49,8 +49,8 @@ class ContextGateTransformer(PaperTransformer):
 
     He et al. give the details in a supplement, which was not available. In this implementation, each decoder layer
     computes a scalar gate for each position. The gate weighs the output of self-attention (the target context) against
-    the output of source attention (:class:`ContextGate`). With 31,300 types it has
-    19.08M parameters, as published.
+    the output of source attention (:class:`ContextGate`). With 31,300 types, the model has 19.08M parameters, as
+    published.
     """
 
     @classmethod
@@ -109,7 +109,7 @@ class ContextGateDecoderLayer(TransformerDecoderLayerBase):
         if len(self.contexts) != 2:
             return super().residual_connection(x, residual)
         target_context, source_context = self.contexts
-        # The residual contains the target context without the gate.
+        # The first call has already added the target context without the gate. It is subtracted here.
         return residual - target_context + self.context_gate(residual, target_context, source_context)
 
 
@@ -136,8 +136,8 @@ def sizes(embed_dim: int, ffn_embed_dim: int, heads: int) -> dict[str, int]:
 
 register_baseline("transformer_small", PaperTransformer, **sizes(256, 1024, 4))
 register_baseline("transformer_base", PaperTransformer, **sizes(512, 2048, 8))
-# These are the sizes of Vaswani et al., whose figures the paper lists. The paper states a feed-forward width of 2,048
-# for "big", which lwc_transformer_big has. If both had 4,096, 14 layers would have as many parameters as 6 + 6, as the
-# paper claims.
+# transformer_big has the sizes of Vaswani et al., whose figures the paper lists. The paper states a feed-forward width
+# of 2,048 for "big". lwc_transformer_big has this width. If it also had 4,096, its 14 layers would have as many
+# parameters as the 6 + 6 layers here, as the paper claims.
 register_baseline("transformer_big", PaperTransformer, **sizes(1024, 4096, 16))
 register_baseline("transformer_context_gate", ContextGateTransformer, **sizes(256, 1024, 4))

@@ -7,7 +7,7 @@ overwritten with their gradient
 
     ∂L/∂logits_i = p_i - e - (1 - ε - e) [y_i]
 
-which is multiplied into the gradients of t, W and b immediately. So memory never holds all N × V logits, or their
+and this gradient is immediately propagated to t, W and b. So memory never holds all N × V logits, or all of their
 gradient.
 
 Letters: N rows, d width, V types.
@@ -56,7 +56,8 @@ def target_slots(target: Tensor, padding_idx: int, count: int) -> Tensor:
 
     Args:
         count: Σm, the number of tokens that are not padding, which the data loader counted. With it, the host need not
-            wait for a GPU to count. On a CPU, a criterion or a task may have edited the padding since.
+            wait for a GPU to count. On a CPU, this function counts again, because a criterion or a task may have edited
+            the padding since.
 
     Raises:
         RuntimeError: on a GPU, `count` is wrong (an assertion on the device).

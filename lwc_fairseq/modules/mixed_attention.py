@@ -9,9 +9,9 @@ A source token attends to the whole source and to no target token. A layer may h
 *Joint Source-Target Self Attention with Locality Constraints* (2019). :func:`who_sees_whom` is the one place that says
 which token attends to which.
 
-:class:`MixedAttention` holds the projections. The softmax has no weights. For each layout of the tokens, a callable
-computes it: :class:`PaddedAttention` or :class:`FlashAttention` for the packed stream, :class:`StepAttention` for new
-target tokens in decoding, which attend to a :class:`SourceCache` and a :class:`TargetCache`.
+:class:`MixedAttention` holds the projections. The softmax has no parameters. For each layout of the tokens, a
+callable computes it: :class:`PaddedAttention` or :class:`FlashAttention` for the packed stream, :class:`StepAttention`
+for new target tokens in decoding, which attend to a :class:`SourceCache` and a :class:`TargetCache`.
 
 Letters: B sentences, T packed tokens, H heads, d width of the model. In decoding, S sentences, R = S · beam hypotheses,
 t target tokens decoded before, m new tokens, N width of the padded source, L = (t + m) · beam slots of the target
@@ -68,7 +68,7 @@ def who_sees_whom(
     """Return whether a token attends to another token of its sentence pair.
 
     A target token i attends to the whole source and to the target tokens j <= i. In a layer with a window of k, it
-    attends to the whole source and to the last k of these: i - k < j <= i. A source token i attends to the whole source
+    attends to the whole source and to the k target tokens i - k < j <= i. A source token i attends to the whole source
     or, with a window, to k source tokens around itself: from i - ⌊k/2⌋ to i + ⌈k/2⌉ - 1.
 
     Args:
@@ -340,7 +340,7 @@ class TargetCache:
         return torch.cat([self.slots, new_slots], dim=2)
 
     def reorder_hypotheses(self, order: Tensor) -> None:
-        """Continue with the rows order[0], order[1], ..., where each row continues one of the same sentence."""
+        """Continue with the rows order[0], order[1], ... Row order[i] must be of the same sentence as row i."""
         self.slots = self.slots.flatten(0, 1).index_select(0, order).unflatten(0, (-1, self.beam))
 
     def reorder(self, order: Tensor) -> None:
@@ -372,7 +372,7 @@ class TargetCache:
 
 
 def step_mask(source: SourceCache, target: TargetCache, window: int | None = None) -> Tensor:
-    """Return M of eq. 3 for the new target tokens of a step, which is the same in all layers with this window.
+    """Return M of eq. 3 for the new target tokens of a step. All layers with this window have the same M.
 
     With a window of k, the mask has no columns for target tokens that no new token sees. L is then at most
     (k + m - 1) · beam.

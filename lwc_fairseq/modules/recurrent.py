@@ -5,8 +5,8 @@ sentence share it: when fairseq's generator repeats sentences for a beam, only `
 
 Letters: B sentences in training; in decoding, S sentences and R = S · beam hypotheses, one row each. n source tokens
 or memory positions, m target tokens, T steps, E embedding width, d state width (`dim`), D memory width (`memory_dim`),
-H heads, V types. True in a padding mask means padding. With `plain`, autograd computes the equations, not the kernels,
-which are faster.
+H heads, V types. True in a padding mask means padding. With `plain`, PyTorch's own operations and
+autograd compute the equations. Otherwise the kernels do, which are faster.
 """
 
 import math
@@ -46,8 +46,10 @@ class GRUCell(nn.Module):
         nn.init.xavier_uniform_(self.recurrent)
 
     def forward(self, state: Tensor, projected: Tensor) -> Tensor:
-        """Compute GRU(h, x) from h (R, d) and W x + b (R, 3d), which callers compute with `input`, for all time steps
-        at once if x is known beforehand."""
+        """Compute GRU(h, x) from h (R, d) and W x + b (R, 3d).
+
+        The caller computes W x + b with `input`. If it knows x beforehand, it does so for all time steps at once.
+        """
         dim = state.size(1)
         gates = torch.sigmoid(projected[:, : 2 * dim] + F.linear(state, self.recurrent[: 2 * dim]))
         update, reset = gates.chunk(2, dim=1)
@@ -113,7 +115,9 @@ class ProjectedMemory(NamedTuple):
     columns: Tensor | None
     keys: Tensor  # (S, n, d), or (S, H, n, d/H) with several heads
     values: Tensor  # (S, n, D), or (S, H, n, d/H) with several heads
-    gates: Tensor | None = None  # (S, n, 3d), for kernels: W h, the input product of the GRU that takes the context
+    # (S, n, 3d), for kernels: W h, the input product of the GRU that takes the context. In the first memory of a group,
+    # it includes the bias b.
+    gates: Tensor | None = None
 
 
 def select_sentences(memories: tuple, sentences: Tensor) -> tuple:
@@ -207,15 +211,15 @@ class ConditionalGRU(nn.Module):
 
     With K = 1, it is the decoder of the dl4mt tutorial (Cho, Firat and others, 2015), except for the place of the reset
     gate. With K > 1, it is the decoder of DeepAtt (eq. 6-8). With K = 0, it is a plain GRU. Instead of one memory, the
-    state may attend to a group of memories, whose contexts one GRU takes, concatenated, as in asynchronous
-    bidirectional decoding.
+    state may attend to a group of memories, as in asynchronous bidirectional decoding. One GRU then takes the
+    concatenation of their contexts.
 
     Args:
         memory_dims: D of each memory, in groups.
         heads: H of multi-head attention, a divisor of d; 0 is additive attention, which alone has a kernel.
     """
 
-    attentions: Sequence[AdditiveAttention]  # or what else `make_attention` returns
+    attentions: Sequence[AdditiveAttention]  # or whatever else `make_attention` returns
     cells: Sequence[GRUCell]
 
     def __init__(self, input_dim: int, dim: int, memory_dims: list[list[int]], heads: int = 0, plain: bool = False):
@@ -239,7 +243,7 @@ class ConditionalGRU(nn.Module):
 
     @property
     def plain(self) -> bool:
-        """Whether autograd computes the equations. An attention may have been replaced since construction."""
+        """Whether the kernels are not used. An attention without a kernel may have been set after construction."""
         return self._plain or any(type(attention) is not AdditiveAttention for attention in self.attentions)
 
     @property
@@ -277,7 +281,7 @@ class ConditionalGRU(nn.Module):
         readers = []
         for attention, memory in zip(self.attentions, memories, strict=True):
             gates, padding_mask = memory.gates, memory.padding_mask
-            assert gates is not None and padding_mask is not None  # of a memory of this layer and of an encoder
+            assert gates is not None and padding_mask is not None  # `project` sets gates; encoders set the mask
             readers.append(AdditiveReader(attention.query.weight, attention.energy, memory.keys, gates, padding_mask))
         links = [Link(self.cells[0].recurrent, projected)]
         for cell, group in zip(self.cells[1:], divide(readers, self.group_sizes), strict=True):
@@ -366,14 +370,18 @@ class SourceMemory:
     beam: int = 1  # consecutive rows that share a sentence
 
     def __getitem__(self, index: int) -> Tensor:
-        """Return the final state as the first item: there torch's backward hooks, which fairseq uses to find the source
-        of NaN gradients, look for a tensor."""
+        """Return the final state as the first item.
+
+        fairseq finds the source of NaN gradients with torch's backward hooks. These look for a tensor in the first item
+        of an output.
+        """
         return (self.final_state,)[index]
 
     def reorder(self, order: Tensor) -> "SourceMemory":
         """Return the output for the rows order[0], order[1], … of this output, which has S · beam rows.
 
-        Only dropping finished sentences copies the others. Reading `order` synchronizes with the device once.
+        Nothing is copied unless sentences are dropped or change places. Reading `order` synchronizes with the device
+        once.
         """
         kept, beam = kept_sentences(order, len(self.final_state), self.beam)
         if kept is None:
@@ -388,7 +396,8 @@ class RecurrentEncoder(FairseqEncoder):
         cfg: the model's :class:`~lwc_fairseq.models.rnnsearch.RecurrentConfig`.
         dictionary: the source dictionary.
         recurrent: a module that maps embeddings (n, B, E) and their :class:`SourceOrder` to the states of its layers,
-            (n, B, d) each, and a final state (B, d). By default a :class:`BidirectionalEncoder`.
+            (n, B, width) each, and a final state (B, d). The default is a :class:`BidirectionalEncoder`: one layer of
+            width 2d.
         embedding: the embedding of the source words, if it is shared with another encoder.
     """
 
@@ -399,14 +408,14 @@ class RecurrentEncoder(FairseqEncoder):
         self.dropout = FairseqDropout(cfg.input_dropout, module_name=type(self).__name__)
 
     def memories(self, layers: list[Tensor]) -> list[Tensor]:
-        """Return the states that the decoder's attentions read, given the states (B, n, d) of each layer."""
+        """Return the states that the decoder's attentions read, given the states (B, n, width) of each layer."""
         return layers
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None, **unused) -> SourceMemory:
         """Return the memories of source tokens (B, n), padded on either side."""
         order = SourceOrder(src_tokens, self.dictionary.pad())
         layers, final_state = self.recurrent(self.dropout(self.embedding(order.tokens.T)), order)
-        # (B, n, d), as attention wants it
+        # (B, n, width), as attention wants it
         batch_major = [self.dropout(layer.transpose(0, 1)).contiguous() for layer in layers]
         memories = [Memory(states, order.padding_mask, order.columns) for states in self.memories(batch_major)]
         return SourceMemory(tuple(memories), final_state)
@@ -425,7 +434,7 @@ class DecodingState:
     beam: int = 1  # consecutive rows that share a sentence
 
     def reorder(self, order: Tensor) -> "DecodingState":
-        """Reorder the rows, as :meth:`SourceMemory.reorder` does. Each row keeps its states."""
+        """Return the state for the rows order[0], order[1], … of this state, as :meth:`SourceMemory.reorder` does."""
         kept, beam = kept_sentences(order, len(self.states) // self.beam, self.beam)
         memories = self.memories if kept is None else select_sentences(self.memories, kept)
         return replace(self, states=self.states.index_select(0, order), memories=memories, beam=beam)
@@ -506,7 +515,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
             beam = len(tokens) // len(state.states)
             state = replace(state, states=state.states.repeat_interleave(beam, dim=0), beam=beam)
         words = self.embedding(tokens)
-        # A search in training has no gradients, and drops nothing. --retain-dropout drops in generation.
+        # A search in training runs without gradients, and has no dropout. With --retain-dropout, generation has it.
         if torch.is_grad_enabled() or self.input_dropout.apply_during_inference:
             words = self.input_dropout(words)
         x, last_states, contexts, weights = words.transpose(0, 1), [], [], []
@@ -532,8 +541,9 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
     ) -> tuple[Tensor, dict]:
         """What fairseq expects of a decoder: logits (R, m, V), and a dictionary.
 
-        "attentions" are the weights of every attention over the columns of the tokens, (R, m, n) each, and "attn" is
-        [those of the alignment layer]. If generation does not need attention, they are empty and [None].
+        "attentions" are the weights of every attention over the columns of the tokens, (R, m, n) each, and "attn" is a
+        list with the weights of the alignment layer. If generation does not need attention, "attentions" is empty and
+        "attn" is [None].
 
         With `features_only`: t after dropout, (R, m, E), and {"output_layer": (O, c)}. O and c are views, because
         distributed training treats a parameter that a model returns directly as unused.
@@ -575,7 +585,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
             self.set_incremental_state(incremental_state, "decoding", state.reorder(new_order))
 
     def reorder_hypotheses(self, incremental_state: dict, new_order: Tensor) -> None:
-        """Reorder as above, where each row continues one of the same sentence. This does not wait for the device."""
+        """Do the same without waiting for the device. Each new row must continue an old row of its own sentence."""
         state = self.get_incremental_state(incremental_state, "decoding")
         reordered = replace(state, states=state.states.index_select(0, new_order))
         self.set_incremental_state(incremental_state, "decoding", reordered)

@@ -16,8 +16,9 @@ needed next, without copies, and products add to what is already there.
 
     α_i = softmax_i(v · tanh(W s + U h_i)),   read = Σ_i α_i (V h_i)
 
-V h_i (`gates` of the memory) is the contribution of h_i to the gates of the GRU that takes the context. Because V Σ_i
-α_i h_i = Σ_i α_i (V h_i), the loop needs no product with V.
+V is the input matrix, W in the paragraphs on the chain, of the GRU that takes the context. V h_i (`gates` of the
+memory) is the contribution of h_i to the gates of this GRU. Because V Σ_i α_i h_i = Σ_i α_i (V h_i), the loop needs no
+product with V.
 
 Letters: T steps, S sentences, R = S · beam rows (one state per hypothesis), n memory positions, d width of the state
 and of the attention. A shape that begins with … may have a leading axis, for several chains of equal shape that run
@@ -90,8 +91,8 @@ class AdditiveReaderGradients:
 
     It recomputes the tanh instead of storing it, because a tensor (S, beam, n, d) per step would be by far the largest.
 
-    The loop leaves the factor -v out of the gradients of the queries. The query matrix has it instead, and so has the
-    gradient of that matrix, once.
+    The loop leaves the factor -v out of the gradients of the queries. Instead, the attribute `query` is the query
+    matrix times this factor, and `of_tensors` multiplies the gradient of the query matrix by it once, after the loop.
 
     Args:
         grad_weights: the gradient of the reader's weights α.
@@ -208,7 +209,8 @@ class LinkGradients:
     and that of h is δ ∘ (1 - z) + g ∘ r + U_zᵀ δ_z + U_rᵀ δ_r + Σ_k W_kᵀ δ_k, where δ_k is the gradient of the query of
     reader k. The results of a step stand side by side in `slots`: [δ_1; …; δ_K; δ_z; δ_r; δ_h; g; gradient of h].
     Number the slots from δ_z on: 1 to 5. Slots 1, 3 and 5 are products with δ, and slots 2 and 5 are products with g.
-    One operation computes each of these two groups. One product takes all slots from δ_1 to δ_r.
+    One operation computes each of these two groups. One matrix product of the slots from δ_1 to δ_r computes the last
+    three terms of the gradient of h.
 
     Args:
         grad_weights: the gradient of each reader's attention weights.
@@ -219,7 +221,7 @@ class LinkGradients:
         states, dim, count = link.states, link.states.size(-1), len(link.readers)
         factors = factors_of(link)
         slots = states.new_zeros(*states.shape[:-1], count + 5, dim)
-        self.of_state = slots[..., : count + 2, :].flatten(-2)  # what the state before the step is multiplied by
+        self.of_state = slots[..., : count + 2, :].flatten(-2)  # δ_1 to δ_r, which W_k, U_z and U_r multiply
         self.given = slots[..., count : count + 3, :].flatten(-2)  # gradient of W x + b
         self.states = slots[..., count + 4, :]  # gradient of the states; the loop adds to what is there
         by_slot = [factors[..., ::2, :], slots[..., count::2, :]]
@@ -290,7 +292,8 @@ class _Chain(torch.autograd.Function):
         for t, outs in enumerate(zip(*(buffer.unbind(-3) for buffer in between), later, strict=True)):
             for link, out in zip(links, outs, strict=True):
                 link.step(t, out)
-        ctx.links = links  # they hold the tensors; `detach`, because a result refers to ctx
+        ctx.links = links  # they hold the tensors that the backward pass needs
+        # The results refer to ctx. `detach` makes new tensors for them, so that the links do not hold the results.
         results = tuple(x.detach() for x in (after, *(reader.alphas for link in links for reader in link.readers)))
         ctx.save_for_backward(*tensors, *results)  # lets autograd detect in-place changes
         return results
@@ -316,7 +319,10 @@ def add_product_(out: Tensor, x: Tensor, y: Tensor) -> Tensor:
 
 
 def write_product(out: Tensor, x: Tensor, y: Tensor) -> None:
-    """Write x y to `out`: matrices, or a batch of them. matmul copies a batch to `out` from elsewhere."""
+    """Write x y to `out`: matrices, or a batch of them.
+
+    torch.matmul would compute a batch in other memory and copy it to `out`.
+    """
     torch.mm(x, y, out=out) if x.dim() == 2 else torch.bmm(x, y, out=out)
 
 
@@ -349,7 +355,7 @@ def tanh_(x: Tensor) -> Tensor:
 
 
 def tanh_of_sum(x: Tensor, y: Tensor) -> Tensor:
-    """Compute tanh(x + y). If one of them is smaller and broadcast, this is faster if that is x."""
+    """Compute tanh(x + y). If one of the two is broadcast, pass it as x: this is faster."""
     return (x + y).tanh_() if has_fast_tanh(y) else tanh_of_half_(torch.add(x * 2, y, alpha=2))
 
 

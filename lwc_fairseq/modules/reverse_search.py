@@ -36,8 +36,8 @@ def search_greedily(decoder: RecurrentDecoder, state: DecodingState, limits: Ten
     """Choose the most probable next token in every step, without dropout in `decoder` and without gradients.
 
     Args:
-        state: the state of `decoder` before its first step. Its memories are read as they are, so in training after the
-            dropout of the encoder's states.
+        state: the state of `decoder` before its first step. Its memories are read as they are: in training, the encoder
+            has applied dropout to them.
         limits: (S,), the maximum number of steps of each sentence, at least 1. Each sentence has its own limit, so that
             a translation does not depend on the other sentences of its batch.
     """
@@ -103,8 +103,8 @@ def search_with_beam(model: FairseqEncoderDecoderModel, src_tokens: Tensor, limi
 class KnownTranslations:
     """The translations that a frozen model has made, by their source.
 
-    The model translates a source in the same way in every epoch, so training searches for it once. Source and
-    translation of 25 tokens each take about 400 bytes of the host's memory.
+    The model translates a source in the same way in every epoch, so training searches for its translation once. A
+    source of 25 tokens and a translation of 25 tokens together take about 400 bytes of the host's memory.
     """
 
     def __init__(self, source_pad: int, target_pad: int):

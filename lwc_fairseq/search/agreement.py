@@ -30,7 +30,7 @@ def load_reverse_models(task: FairseqTask) -> list[BaseFairseqModel]:
     Raises:
         UserError: a model was not trained from right to left.
     """
-    builder = copy(task)  # the task keeps what it knows of the models in --path
+    builder = copy(task)  # building a model changes the task, which describes the models in --path
     builder.trained_reversed = []
     models = []
     for path in split_paths(task.cfg.agreement_path):

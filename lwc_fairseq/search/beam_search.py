@@ -96,7 +96,10 @@ class QuickSearch:
         self.finished: list[list[dict]] = [[] for _ in range(sentences)]
 
     def run(self, start: int) -> list[list[dict[str, Tensor]]]:
-        """Return the `beam` best hypotheses of each sentence in fairseq's format, not ranked. `start` begins targets.
+        """Return the `beam` best hypotheses of each sentence in fairseq's format, not ranked.
+
+        Args:
+            start: the first input token of every target.
 
         Raises:
             UserError: a sentence has no hypothesis, because the model's scores are NaN.
@@ -119,8 +122,11 @@ class QuickSearch:
         return self.finished
 
     def _candidates(self, step: int, beams: Beams) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the 2 · beam best continuations of each sentence, best first; in the last step, only end symbols:
-        their scores, their types, and the rows that they continue, (S, candidates) each."""
+        """Return the 2 · beam best continuations of each sentence, best first. In the last step, all are end symbols.
+
+        Returns:
+            Their scores, their types, and the rows that they continue, (S, candidates) each.
+        """
         options = self.options
         logits, *_ = self.decoder.forward(
             beams.tokens, encoder_out=self.encoder_outs[0], incremental_state=self.states[0]

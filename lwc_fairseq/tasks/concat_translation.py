@@ -68,8 +68,8 @@ class ConcatTranslationTask(TranslationTask):
     """fairseq's translation task, with pairs ordered and batched by source plus target length.
 
     --max-tokens limits the number of source plus target tokens of a batch. For models that read the packed stream
-    (`lwc_transformer`), the data loader computes its indices on the CPU and adds them to the batch. Other models train
-    as in fairseq's own task. The task translates an empty line to an empty line.
+    (`lwc_transformer`), the data loader computes the indices of this stream on the CPU and adds them to the batch. For
+    other models, it adds nothing. The task translates an empty line to an empty line.
     """
 
     cfg: ConcatTranslationConfig
@@ -97,7 +97,7 @@ class ConcatTranslationTask(TranslationTask):
         """Load a split. `task_cfg` is the task's configuration in the checkpoint, if there is one.
 
         Raises:
-            UserError: --num-batch-buckets is set, --load-alignments together with --reverse-target, or
+            UserError: --num-batch-buckets is set, or --load-alignments and --reverse-target are both set, or
                 --reverse-target differs from the checkpoint's.
         """
         if self.cfg.num_batch_buckets:
@@ -218,8 +218,10 @@ def has_no_words(src_tokens: Tensor, dictionary: Dictionary) -> Tensor:
 
 
 def translate_empty_sources(hypotheses: list[list[dict]], src_tokens: Tensor, dictionary: Dictionary) -> None:
-    """Replace, in a list of each sentence's hypotheses, those of empty sources (B, n) by one empty hypothesis of
-    probability 1."""
+    """Replace the hypotheses of each empty source (B, n) by one empty hypothesis of probability 1.
+
+    `hypotheses` holds the hypotheses of each sentence. It is changed in place.
+    """
     for i in has_no_words(src_tokens, dictionary).nonzero().flatten().tolist():
         best = hypotheses[i][0]
         empty = {
@@ -236,8 +238,10 @@ def translate_empty_sources(hypotheses: list[list[dict]], src_tokens: Tensor, di
 def reverse_lines(
     models: list[BaseFairseqModel], sample: dict, dictionaries: tuple[Dictionary, Dictionary], reverse_target: bool
 ) -> list[str]:
-    """Return the lines `R-` of --print-reverse for a batch: the number of each sentence, if the command numbers them,
-    and the reverse translation in reading order that the first model which has one attends to.
+    """Return the lines `R-` of --print-reverse for a batch.
+
+    A line holds the number of a sentence, if the command numbers sentences, and its reverse translation in reading
+    order. The reverse translation is that of the first model that has one.
 
     Args:
         dictionaries: the source and the target dictionary.
