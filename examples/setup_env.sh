@@ -72,8 +72,7 @@ started=$SECONDS
 echo "environment: building .venv with $("$python" --version), about two minutes"
 [ -x .venv/bin/python ] && .venv/bin/python -c '' 2>/dev/null || "$python" -m venv --clear .venv
 : > "$log"
-echo "  PyTorch and the other requirements"
-echo "  fairseq $fairseq is compiled meanwhile"
+echo "  PyTorch and the other requirements; fairseq $fairseq is compiled meanwhile"
 .venv/bin/python -m pip wheel -c constraints.txt --no-deps -w .venv/wheels "fairseq==$fairseq" > .venv/wheel.log 2>&1 &
 compiling=$!
 trap 'kill "$compiling" 2> /dev/null || true' EXIT
@@ -82,7 +81,7 @@ pip_install -c constraints.txt --config-settings editable_mode=compat -e '.[test
 wait "$compiling" || true
 trap - EXIT
 cat .venv/wheel.log >> "$log"
-pip_install --no-deps .venv/wheels/fairseq-*.whl
+pip_install --no-deps .venv/wheels/fairseq-"$fairseq"-*.whl
 .venv/bin/python -c 'import lwc_fairseq.models.lwc_transformer' >> "$log" 2>&1 || {
   tail -n 20 "$log" >&2
   missing "lwc_fairseq does not import; the last lines are above" "remove .venv and run this again"
