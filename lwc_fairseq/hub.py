@@ -158,7 +158,7 @@ class Translator(GeneratorHubInterface):
         return truncate_source(super().binarize(sentence), longest)
 
     def _check_options(self, method: str, known: type, beam: int, options: Mapping[str, object]) -> None:
-        """Raises UserError if `known`, the options besides `beam`, lacks one of `options`, or a value is impossible."""
+        """Raises UserError if `known` does not declare one of `options`, or if a value is impossible."""
         given = {"beam": beam, **options}
         check_names_and_types(given, method, known=["beam", *get_type_hints(known)])
         check_search(given, method, len(self.tgt_dict))
@@ -206,7 +206,8 @@ def load(
         checkpoint: the checkpoint file or, for an ensemble, several files.
         data: the folder that fairseq-preprocess wrote; by default that of the training.
         bpe_codes: the codes of subword-nmt, instead of `text.yaml`. Sentences must then be tokenized as the data is.
-            Without codes and without `text.yaml`, sentences must also consist of sub-words, and translations do so.
+            Without codes and without `text.yaml`, sentences must also be split into sub-words. Translations then
+            consist of sub-words, too.
         sentencepiece_model: the model of sentencepiece, instead of `bpe_codes`.
         tokenizer: the name of a fairseq tokenizer, such as "moses", instead of `text.yaml`. It always detokenizes.
         detokenize: return translations as raw text, as `text.yaml` says.

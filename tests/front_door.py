@@ -120,7 +120,7 @@ def load(command: list[str], path: list[str]) -> Callable:
         program = sys.modules["__main__"] = ModuleType("__main__")
         return partial(exec, sys.argv.pop(1), vars(program))
     sys.path[:1] = [str(Path(sys.argv[0]).resolve().parent), *path]
-    return lambda: runpy.run_path(sys.argv[0], run_name="__main__") and None
+    return lambda: runpy.run_path(sys.argv[0], run_name="__main__") and None  # its variables are no exit status
 
 
 def execute(command: list[str], path: list[str]) -> int:
@@ -145,7 +145,7 @@ def main() -> None:
     gc.freeze()  # a child has no garbage among these to look for
     request = serve(socket.socket(fileno=int(sys.argv[1])))
     status = execute(request["command"], request["path"])
-    atexit._run_exitfuncs()
+    atexit._run_exitfuncs()  # which os._exit leaves out
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)

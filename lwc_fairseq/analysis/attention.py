@@ -147,7 +147,7 @@ def sentences(panel: Panel, task: FairseqTask) -> list[str]:
 
 
 def encode(dictionary: Dictionary, text: str, option: str) -> tuple[Tensor, list[str]]:
-    """Return the ids (n,) of a text's tokens, and the tokens. A token that the model reads as <unk> gets this suffix.
+    """Return the ids (n,) of a text's tokens, and the tokens. To those not in the dictionary, <unk> is added.
     The end symbol is last. Raises UserError if the text has no words."""
     if not text.split():
         raise UserError(f"{option}: give a sentence")

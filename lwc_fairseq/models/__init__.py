@@ -1,4 +1,4 @@
-"""The models, which importing this package registers with fairseq, and the base classes for your own models."""
+"""The models, and the base classes for your own. Importing this package registers the models with fairseq."""
 
 import fairseq  # noqa: F401 (registers everything here, before a file of this folder is imported alone)
 

@@ -72,8 +72,8 @@ class ReverseContextConfig(RecurrentConfig):
 class ReverseContextModel(RecurrentModel):
     """A model whose decoder reads the source and a reverse translation: the whole translation, from right to left.
 
-    Its training may start from the checkpoint of a right-to-left model. fairseq also builds the model for generation
-    and then loads the model's own checkpoint; by that time, the right-to-left checkpoint may have been deleted. So
+    Its training may start from the checkpoint of a right-to-left model. For generation, fairseq builds the model again,
+    and loads the model's own checkpoint. By that time, the right-to-left checkpoint may have been deleted. So
     :meth:`start_from` does not raise an error but stores it, and :meth:`require_start` raises the stored error when
     training begins. If the model loads its own checkpoint before that, the error is cleared.
     """
@@ -137,8 +137,8 @@ def load_right_to_left(model: ReverseContextModel, checkpoint: dict, source: str
         names: the names of the weights in the model, and for each its name in the checkpoint.
 
     Raises:
-        UserError: the checkpoint's model translates from left to right or has other words, or one of its weights is
-            missing or has another shape, or two of its weights differ that are one shared weight in `model`.
+        UserError: the checkpoint's model translates from left to right, or has other words. Or a weight is missing in
+            the checkpoint, or has another shape. Or two weights of the checkpoint differ, and `model` shares them.
     """
     if not is_reversed(OmegaConf.select(OmegaConf.create(checkpoint["cfg"]), "task")):
         raise UserError(

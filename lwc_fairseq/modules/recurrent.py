@@ -408,14 +408,14 @@ class RecurrentEncoder(FairseqEncoder):
         self.dropout = FairseqDropout(cfg.input_dropout, module_name=type(self).__name__)
 
     def memories(self, layers: list[Tensor]) -> list[Tensor]:
-        """Return the states that the decoder's attentions read, given the states (B, n, width) of each layer."""
+        """Choose, among the states (B, n, width) of each layer, those that the decoder attends to."""
         return layers
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None, **unused) -> SourceMemory:
         """Return the memories of source tokens (B, n), padded on either side."""
         order = SourceOrder(src_tokens, self.dictionary.pad())
         layers, final_state = self.recurrent(self.dropout(self.embedding(order.tokens.T)), order)
-        # (B, n, width), as attention wants it
+        # attention reads (B, n, width)
         batch_major = [self.dropout(layer.transpose(0, 1)).contiguous() for layer in layers]
         memories = [Memory(states, order.padding_mask, order.columns) for states in self.memories(batch_major)]
         return SourceMemory(tuple(memories), final_state)
@@ -434,7 +434,7 @@ class DecodingState:
     beam: int = 1  # consecutive rows that share a sentence
 
     def reorder(self, order: Tensor) -> "DecodingState":
-        """Return the state for the rows order[0], order[1], … of this state, as :meth:`SourceMemory.reorder` does."""
+        """Return the state of the rows order[0], order[1], … See :meth:`SourceMemory.reorder`."""
         kept, beam = kept_sentences(order, len(self.states) // self.beam, self.beam)
         memories = self.memories if kept is None else select_sentences(self.memories, kept)
         return replace(self, states=self.states.index_select(0, order), memories=memories, beam=beam)
