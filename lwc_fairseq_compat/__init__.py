@@ -1,13 +1,13 @@
 """fairseq 0.12.2 on today's Python, PyTorch and numpy: the only package that patches anything.
 
-PyTorch (2.5 and later) calls :func:`activate` at the end of ``import torch``, because the package names it in the
+PyTorch (2.5 and later) calls :func:`activate` at the end of ``import torch``, because this package names it in the
 entry-point group ``torch.backends``. fairseq imports torch before its first dataclass, so this is early enough even
 for the plain ``fairseq-train``, which reads ``--user-dir`` only after it has imported fairseq. :func:`activate` only
 puts a finder on ``sys.meta_path``. The files with the patches are imported together with fairseq, so a program that
 never imports fairseq only pays for one string comparison per import.
 
-Each patch has a decorator that names what it replaces (:mod:`.hooks`). Its docstring says why the patch exists and when
-it stops being needed. fairseq is archived, so most patches stay for as long as 0.12.2 is its last release.
+Each patch has a decorator that names what the patch replaces (:mod:`.hooks`). The docstring of a patch says why and
+when it is needed. fairseq is archived, so most patches stay for as long as 0.12.2 is its last release.
 """
 
 import sys

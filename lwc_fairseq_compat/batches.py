@@ -47,9 +47,10 @@ def resume_with_other_batches(load_state_dict, self, state):
 
 @replaces("fairseq.data.iterators", "EpochBatchIterator._get_iterator_for_epoch")
 def skip_only_last_batch(get_iterator_for_epoch, self, *args, offset=0, **kwargs):
-    """Leave out the last batch of an epoch that is resumed, with ``--skip-remainder-batch``, and no others.
+    """With ``--skip-remainder-batch``, leave out only the last batch of an epoch that is resumed.
 
-    Why: fairseq counts the batches from where it resumes, and takes the epoch for one that ends there. Needed: always.
+    Why: fairseq takes the number of batches that are left for the number in the epoch, and ends the epoch too early.
+    Needed: always.
     """
     if not (self.skip_remainder_batch and offset):
         return get_iterator_for_epoch(self, *args, offset=offset, **kwargs)
@@ -67,8 +68,8 @@ def skip_only_last_batch(get_iterator_for_epoch, self, *args, offset=0, **kwargs
 def group_what_is_left(_, self, iterable, chunk_size, skip_remainder_batch=False):
     """Group all batches that are left in an epoch into updates.
 
-    Why: fairseq computes the number of updates from the whole epoch. If it was begun with another --update-freq, its
-    last batches stay undone, and the epoch begins again. Needed: always.
+    Why: fairseq computes the number of updates from the whole epoch. If the epoch began with another --update-freq,
+    its last batches stay undone, and the epoch begins again. Needed: always.
     """
     from fairseq.data.iterators import CountingIterator, _chunk_iterator
 
@@ -97,7 +98,7 @@ def stop_reading_ahead_at_exit(module):
         readers = [thread for thread in threading.enumerate() if isinstance(thread, module.BackgroundConsumer)]
         give_up = time.monotonic() + EXIT_LIMIT_S
         for reader in readers:
-            reader._max_len = 0  # it stops after the current batch, once the queue has room for it
+            reader._max_len = 0  # the reader stops once the queue has room for its current batch
         while any(reader.is_alive() for reader in readers) and time.monotonic() < give_up:
             for reader in readers:
                 with contextlib.suppress(queue.Empty):
@@ -106,7 +107,7 @@ def stop_reading_ahead_at_exit(module):
 
 @replaces("fairseq.data.fairseq_dataset", "FairseqDataset.batch_by_size")
 def translate_long_lines_alone(batch_by_size, self, indices, max_tokens=None, **limits):
-    """Translate a line that is longer than ``--max-tokens`` alone, with a warning.
+    """Translate a line that is longer than ``--max-tokens`` in a batch of its own, and warn.
 
     This applies to data without targets, as in ``fairseq-interactive``. A training or test set is refused as before.
     Why: fairseq ends the command. Needed: always.
@@ -127,7 +128,7 @@ def translate_long_lines_alone(batch_by_size, self, indices, max_tokens=None, **
 def name_batch_with_bad_gradients(train_step, self, samples, *args, **kwargs):
     """Name the sentences of the batch whose gradients are not finite.
 
-    Why: fairseq does not tell them. Needed: always.
+    Why: fairseq does not name them. Needed: always.
     """
     try:
         return train_step(self, samples, *args, **kwargs)

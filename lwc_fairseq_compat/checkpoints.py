@@ -56,8 +56,9 @@ def broadcast_configurations(broadcast, *args, **kwargs):
     """Let the ranks of a job receive the configuration that rank 0 sends on resume.
 
     Why: the receivers call ``torch.load``, which is weights-only since torch 2.6, on a checkpoint whose ``cfg`` is an
-    omegaconf ``DictConfig``. These classes are allowed only during this call, whose bytes come from the job's own rank
-    0; those that are always allowed must not be among them. Needed: from torch 2.6.
+    omegaconf ``DictConfig``. The patch allows these classes only during this call, which reads bytes from rank 0
+    of the same job. They must not include classes that are always allowed: the end of the call forbids them all.
+    Needed: from torch 2.6.
     """
     from fairseq.distributed.utils import _TensorPlaceholder
 
@@ -126,7 +127,7 @@ def check_sums(path):
 
 
 def check_contents(state):
-    """Raises TypeError if a file does not hold a checkpoint of fairseq, which has converted its older forms."""
+    """Raises TypeError if `state` is not the content of a checkpoint. fairseq has already converted older forms."""
     check_weights(state)
     cfg, history = state.get("cfg"), state.get("optimizer_history")
     if not isinstance(cfg, omegaconf.DictConfig):
@@ -177,8 +178,8 @@ def save_once(_):
 def write_readable_checkpoint(save, obj, filename, *args, **kwargs):
     """Replace a checkpoint only by one that can be read again. Otherwise say why, and leave nothing half-written.
 
-    Why: fairseq first writes to a name that ends in ``.tmp``, and leaves that file where it fails. What the criterion,
-    the task and the model of a plugin put into a checkpoint may be refused when it is read. Needed: always.
+    Why: fairseq first writes to a name that ends in ``.tmp``, and leaves that file where it fails. Reading may
+    refuse what the criterion, the task and the model of a plugin put into a checkpoint. Needed: always.
     """
     from fairseq.utils import apply_to_sample
 
@@ -187,7 +188,7 @@ def write_readable_checkpoint(save, obj, filename, *args, **kwargs):
         state = apply_to_sample(lambda tensor: tensor, obj)  # makes dictionaries of all kinds plain ones
         # The values of tensors are never refused, and may be large.
         refused = refused_when_read(apply_to_sample(lambda tensor: tensor.new_empty(0), state))
-        if refused:  # so it replaces none
+        if refused:  # an unreadable checkpoint replaces none
             path = f"{filename}.unreadable"
         save(state, path, *args, **kwargs)
     except (OSError, RuntimeError) as error:

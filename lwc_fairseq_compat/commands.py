@@ -1,5 +1,5 @@
-"""The commands: plugins, signs of life, and ``fairseq-hydra-train``, which ends with one line where ``fairseq-train``
-does."""
+"""The commands: plugins, progress messages, and ``fairseq-hydra-train``, which prints the one-line errors of
+``fairseq-train``."""
 
 import copy
 import importlib.util
@@ -19,13 +19,15 @@ from .hooks import replaces
 from .options import check_command
 
 QUIET_S = 10.0
-"""Seconds without a line after which a command says how far it is. Each further line comes after twice the time."""
+"""Seconds until :func:`log_slow_batches` first logs. Before each further line, it waits twice as long."""
 
 
 @replaces("fairseq.utils", "import_user_module")
 def import_plugins_by_name(import_user_module, common):
-    """Let ``--user-dir NAME`` load the installed package NAME if there is no such folder, accept any path to a package
-    that is already imported, load several packages, ``--user-dir ONE:OTHER``, and say which requirement one lacks.
+    """Let ``--user-dir`` accept an installed package, several packages, and any path to an imported package.
+
+    ``--user-dir NAME`` loads the installed package NAME if there is no folder NAME. ``--user-dir ONE:OTHER`` loads two
+    packages. If a package lacks a requirement, the message names it.
 
     Why: fairseq looks beside its own folder, where an editable installation is not. It takes another spelling of the
     path of an imported package for a different package of the same name. It knows only one package. Needed: always.
@@ -52,7 +54,7 @@ def plugin_folder(user_dir):
     """Return the folder of the package that ``--user-dir`` names.
 
     Raises:
-        UserError: the path is a file, or a folder that contains packages, such as a repository, and is none itself.
+        UserError: the path is a file, or a folder that is not a package but contains packages, such as a repository.
     """
     name = os.path.basename(os.path.normpath(user_dir))
     if os.path.isfile(user_dir):
@@ -69,7 +71,7 @@ def check_package(folder):
     """Check that a folder is a plugin: a package, or a folder with the ``models`` or ``tasks`` of one.
 
     Raises:
-        UserError: it is none, but contains packages.
+        UserError: the folder is not a plugin, but contains packages.
     """
 
     def contains(path, *names):
@@ -84,9 +86,9 @@ def check_package(folder):
 
 @replaces("fairseq.logging.progress_bar", "SimpleProgressBar.__iter__")
 def log_slow_batches(iterate, self):
-    """Log the number of the batch if the first batches take long.
+    """Log the number of the batch after `QUIET_S`, and then at intervals that double.
 
-    Why: without a terminal, fairseq logs every 100 batches, which take minutes on a CPU. Needed: always.
+    Why: without a terminal, fairseq logs only every 100 batches. This takes minutes on a CPU. Needed: always.
     """
     due, quiet = time.monotonic() + QUIET_S, QUIET_S
     for batch in iterate(self):
@@ -160,10 +162,10 @@ def name_wrong_setting(add_defaults, cfg):
 
 @replaces("fairseq.dataclass.initialize", "hydra_init")
 def name_wrong_configuration(hydra_init, *name):
-    """Say that there is no configuration of the name in ``--config-name``, and which there are, or that it is not YAML.
+    """Say that ``--config-name`` names no configuration, and which there are, or that its file is not valid YAML.
 
-    Why: fairseq registers its defaults under this name, so that hydra starts with them, and hydra prints a traceback
-    where a key occurs twice. Needed: always.
+    Why: fairseq registers its defaults under this name, so hydra starts with them if the file is missing. hydra prints
+    a traceback if a key occurs twice. Needed: always.
     """
     from hydra._internal.utils import get_args
 

@@ -36,9 +36,11 @@ def name_missing_pair(infer, path):
 
 @replaces("fairseq.tasks.translation", "load_langpair_dataset")
 def load_pairs(load, data_path, split, src, src_dict, tgt, *args, dataset_impl=None, upsample_primary=1, **kwargs):
-    """Say which splits there are when one is missing, that it is of the other kind, binary or raw text, or that its
-    files do not fit together. Combine several training sets (``train``, ``train1``, …) without ``--upsample-primary``.
-    Keep the name of the file of targets that a split lacks, for :func:`require_targets`.
+    """Say why a split cannot be loaded, and combine training sets (``train``, ``train1``, …) without
+    ``--upsample-primary``.
+
+    A message says which splits there are if one is missing, that a split is raw text instead of binary or the reverse,
+    or that its files do not fit together. If a split lacks targets, :func:`require_targets` names their file.
 
     Why: fairseq fails with a traceback. The default of ``--upsample-primary`` is -1, with which lengths are repeated -1
     times. This is an error; older versions of numpy return no data. Needed: always.
@@ -81,7 +83,7 @@ def require_targets(dataset, purpose):
 
 @replaces("fairseq.tasks.translation", "TranslationTask.load_dataset")
 def name_missing_alignments(load_dataset, self, split, *args, **kwargs):
-    """Say that ``--load-alignments`` finds no alignments of a set, or those of another number of sentences.
+    """Say that ``--load-alignments`` finds no alignments of a set, or not one for each sentence.
 
     Why: fairseq trains without alignments, or fails in the middle of an epoch. Needed: always.
     """
@@ -106,7 +108,8 @@ def check_training_data(get_train_iterator, self, *args, **kwargs):
     """Say before the first epoch that a later shard of the training data (``data1:data2``) lacks a file, or that the
     criterion for alignments needs ``--load-alignments``.
 
-    Why: fairseq finds out when the epoch of that shard begins. It trains without alignments. Needed: always.
+    Why: fairseq notices the missing file only when the epoch of that shard begins. Without the option, that criterion
+    trains without alignments. Needed: always.
     """
     from fairseq.criterions import label_smoothed_cross_entropy_with_alignment as with_alignment
     from fairseq.tasks.translation import TranslationTask
@@ -172,7 +175,8 @@ def check_split(get_batch_iterator, self, dataset, *args, **kwargs):
 def find_names_of_validation_sets(find, path):
     """Return the names of further validation sets, such as ``valid1``, without the languages of their files.
 
-    Why: fairseq compares them with ``--valid-subset valid,valid1`` and refuses sets that it names. Needed: always.
+    Why: fairseq compares names such as ``valid1.de-en.de`` with ``--valid-subset valid,valid1``, and so refuses sets
+    that this option names. Needed: always.
     """
     return {name.partition(".")[0] for name in find(path)}
 
@@ -229,7 +233,7 @@ def truncate_text_and_name_invalid_size(
 
 
 def truncate_source(tokens, longest):
-    """Return the first `longest` tokens of a source (n,), the last of which is its end symbol. A warning says so."""
+    """Return at most `longest` tokens of a source (n,): its first tokens and its end symbol. Warn if it has more."""
     if len(tokens) <= longest:
         return tokens
     logger.warning(

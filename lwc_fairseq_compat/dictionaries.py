@@ -20,7 +20,7 @@ from .hooks import mends, replaces
 from .text import read_utf8
 
 FLAG = " #fairseq:overwrite"
-"""At the end of a line, says that its word has been there before, and has the number of this line from now on."""
+"""At the end of a line, this says that an earlier line has the same word, which now gets the number of this line."""
 
 SPECIAL_SYMBOLS = 4
 """<s>, <pad>, </s> and <unk>, which the file of a dictionary does not have."""
@@ -129,7 +129,7 @@ def add_option(common):
 
 @replaces("fairseq.utils", "import_user_module")
 def obey_option(import_user_module, common):
-    """Obey the option: each command calls this function first, in each of its processes. Needed: always."""
+    """Obey ``--skip-dictionary-check``. Commands call ``import_user_module`` first, in each process. Needed: always."""
     IS_SKIPPED.set(getattr(common, "skip_dictionary_check", IS_SKIPPED.get()))
     import_user_module(common)
 
@@ -165,7 +165,7 @@ def compare_words(load_state_dict, self, state_dict):
 def compare_shards(setup_task, cfg, *args, **kwargs):
     """Refuse data in several folders (``data1:data2``) whose dictionaries differ.
 
-    Why: fairseq reads the dictionaries of the first folder, and takes the numbers in the others for its words.
+    Why: fairseq reads only the dictionaries of the first folder, and decodes the other folders with them too.
     Needed: always.
     """
     from fairseq.data import Dictionary
@@ -186,7 +186,7 @@ class OtherWords(UserError):
 
 
 def check_words(task, state_dict):
-    """Raises OtherWords if a task's dictionaries differ from the words in a checkpoint's task state, if it has any."""
+    """Raises OtherWords if a task's dictionaries differ from those in a checkpoint's task state. It may have none."""
     trained = state_dict.get("dictionaries", {})
     for name, dictionary in dictionaries_of(task).items():
         if name in trained:
@@ -197,7 +197,7 @@ def check_words(task, state_dict):
 
 
 def check_same_words(path, state, other_path, other):
-    """Raises OtherWords if two checkpoints, of these names and contents, have other words, if both have any."""
+    """Raises OtherWords if two checkpoints, given by path and content, hold different words for one dictionary."""
     words, expected = (part.get("task_state", {}).get("dictionaries", {}) for part in (state, other))
     for name in words.keys() & expected.keys():
         what = f"{path}: the words that it was trained with are not those of {other_path}"

@@ -39,9 +39,9 @@ def print_user_errors_in_one_line():
 
 
 def is_for_user(error):
-    """Whether the message of an error tells the user what to do.
+    """Return whether the message of an error tells the user what to do.
 
-    So do the assertions by which the commands of ``fairseq_cli`` check their options.
+    The assertions with which the commands of ``fairseq_cli`` check their options count too.
     """
     is_check = isinstance(error, AssertionError) and str(error) and package_that_raised(error) == "fairseq_cli"
     return bool(isinstance(error, UserError) or is_check)

@@ -38,6 +38,6 @@ def is_running(process):
 
 def remove(path):
     """Remove a file or a folder, if it exists and can be removed."""
-    shutil.rmtree(path, ignore_errors=True)  # a file is such an error
+    shutil.rmtree(path, ignore_errors=True)  # leaves a file, which os.remove removes
     with contextlib.suppress(OSError):
         os.remove(path)

@@ -37,7 +37,7 @@ def block_repeated_ngrams(block, self, tokens, lprobs, bsz, beam_size, step):
 def replace_unknown_words(replace_unk, hypo_str, src_str, alignment, align_dict, unk):
     """Let ``--replace-unk`` find the source word that an unknown word is aligned to.
 
-    Why: it expects one source position for each target token. fairseq passes pairs of source and target
+    Why: the function expects one source position for each target token. fairseq passes pairs of source and target
     (``--print-alignment hard``), rows of weights (``soft``), or nothing. Needed: always.
     """
 
@@ -56,7 +56,8 @@ def replace_unknown_words(replace_unk, hypo_str, src_str, alignment, align_dict,
 def copy_unknown_words(load_align_dict, replace_unk):
     """Let a bare ``--replace-unk`` copy the source word.
 
-    Why: its value is then ``"@@ "``, which fairseq opens as a file; the empty string has this effect. Needed: always.
+    Why: without a value, the option is ``"@@ "``, which fairseq opens as a file. For an empty string, fairseq copies
+    the source word. Needed: always.
     """
     return load_align_dict("" if replace_unk == "@@ " else replace_unk)
 
@@ -65,12 +66,13 @@ def copy_unknown_words(load_align_dict, replace_unk):
 def print_soft_alignments(post_process_prediction, *args, **kwargs):
     """Let ``fairseq-interactive --print-alignment soft`` print what ``fairseq-generate`` prints.
 
-    Why: the command takes each row of weights for a pair of positions and fails. A row becomes a pair of the weights
-    and a mark, which is removed when the command prints the line. Mends also: the command's ``print``. Needed: always.
+    Why: the command takes each row of weights for a pair of positions and fails. The patch makes each row a pair of
+    its weights and a mark, and removes the mark from the printed line. Mends also: the command's ``print``.
+    Needed: always.
     """
     mark = "\0"
     tokens, text, alignment = post_process_prediction(*args, **kwargs)
-    command = sys._getframe(2).f_globals  # the first frame is that of the replacement
+    command = sys._getframe(2).f_globals  # frame 1 is `replacement` in hooks.py
     if "buffered_read" in command and isinstance(alignment, list) and alignment and isinstance(alignment[0], list):
         command["print"] = lambda line, **settings: print(line.replace(f"-{mark}", ""), **settings)
         alignment = [(",".join(row), mark) for row in alignment]
@@ -136,8 +138,8 @@ def count_positions_in_whole_numbers(max_decoder_positions, self):
 
 
 def possible_min_len(generator, net_input):
-    """Return the ``--min-len`` of a generator, or less, with a warning, if the longest source of a batch allows fewer
-    words."""
+    """Return the ``--min-len`` of a generator, or the number of words that the longest source of a batch allows, if
+    that is less. In that case, warn, unless the sources are empty."""
     source = net_input.get("src_tokens")
     if source is None or not (generator.max_len_a or generator.match_source_len):
         return generator.min_len
@@ -156,7 +158,7 @@ def possible_min_len(generator, net_input):
 def sample_from_extreme_scores(step, self, number, lprobs, scores, *args, **kwargs):
     """Let ``--sampling`` draw words where the probabilities are far from a sum of 1.
 
-    Why: fairseq computes them with an overflow if ``--unkpen`` favours unknown words very much, and as 0 if
+    Why: in fairseq, the probabilities overflow if ``--unkpen`` favours unknown words very much, and all become 0 if
     ``--prefix-size`` prescribes a very improbable word. Needed: always.
     """
     sums = lprobs.logsumexp(2)
@@ -180,7 +182,7 @@ def name_missing_alignment(generate, self, models, sample, **kwargs):
 
 @replaces("fairseq.sequence_generator", "SequenceGeneratorWithAlignment.generate")
 def align_fast_models(generate, self, models, sample, **kwargs):
-    """Let models give their attention to a search for alignments, also after ``make_generation_fast_()``.
+    """Let models return attention for ``--print-alignment`` even after ``make_generation_fast_()``.
 
     Why: fairseq decides about attention when a model is made fast, and then fails with a traceback. This patch also
     removes the copies that :func:`end_every_search` adds. Needed: always.

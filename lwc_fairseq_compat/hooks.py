@@ -29,8 +29,8 @@ def before_fairseq(patch: Callable[[], None]) -> Callable[[], None]:
 
 
 def after_fairseq(register: Callable[[], None]) -> Callable[[], None]:
-    """Call `register` as soon as fairseq has been imported: now, if it is already. So a plugin can be imported without
-    fairseq, and is registered wherever there are fairseq's registries."""
+    """Call `register` as soon as fairseq is imported, or now if it already is. So a plugin can be imported without
+    fairseq, and registers itself when fairseq is there."""
     if "fairseq" in sys.modules:
         register()
     else:
@@ -42,8 +42,8 @@ def mends(module: str, attribute: str | None = None) -> Callable[[Callable], Cal
     """Apply the decorated patch right after `module` has run.
 
     Args:
-        module: the full name of a module of fairseq, or of a command in fairseq_cli. A command that itself imports
-            fairseq first gets only the patches that add names to it.
+        module: the full name of a module of fairseq, or of a command in fairseq_cli. If Python
+            began to import a command before this package, only patches without an attribute apply to the command.
         attribute: what to replace, such as "function" or "Class.method". The patch is called with the current value and
             returns the new value. Without an attribute, the patch is called with the module.
     """
@@ -59,8 +59,8 @@ def replaces(module: str, attribute: str) -> Callable[[Callable], Callable]:
     """Call the decorated function instead of a function or method of fairseq.
 
     Args:
-        module, attribute: as of :func:`mends`. The decorated function receives the original, and then the arguments of
-            the call. It is the attribute `patch` of the replacement.
+        module, attribute: as in :func:`mends`. The decorated function receives the original, and then the arguments of
+            the call. The replacement has the decorated function as its attribute `patch`.
     """
 
     def register(patch: Callable) -> Callable:

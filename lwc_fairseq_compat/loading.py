@@ -1,5 +1,5 @@
-"""Loading models: patches that compare a checkpoint's plugin and task with those of the command, that do without the
-files from which a model once began, and that let what is loaded be copied to other processes."""
+"""Loading models: patches that compare a checkpoint's plugin and task with those of the command, that load a model
+without the files that initialized it, and that let models, tasks and options be copied to other processes."""
 
 import contextlib
 import copyreg
@@ -66,14 +66,14 @@ def name_missing_plugin(convert, args):
 
 
 HINTS: dict[str, str] = {}
-"""What to do about models of plugins that no longer run, by a part of the architecture's name. Plugins add to it."""
+"""What to do about a model whose plugin no longer runs, by a part of the architecture's name. Plugins add entries."""
 
 
 def check_names(names, user_dir):
-    """Raises UserError if a plugin that is not loaded defines the model, the task, the criterion or so of a training.
+    """Raises UserError if a part of a training, such as its model or its task, is from a plugin that is not loaded.
 
     Args:
-        names: the names of these parts; None for what a checkpoint has not.
+        names: the name of each part; None for a part that the checkpoint does not name.
         user_dir: the ``--user-dir`` of the training, or None.
     """
     from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
@@ -89,7 +89,7 @@ def check_names(names, user_dir):
 
 
 def plugin_hint(folder):
-    """Return what to do about a missing plugin. The training had it in `folder`, or None."""
+    """Return what to do about a missing plugin. `folder` is the ``--user-dir`` of the training, or None."""
     if folder is None:
         return "add --user-dir with its folder"
     name = os.path.basename(os.path.normpath(folder))
@@ -112,15 +112,14 @@ def check_task(filename, trained, task):
 
 
 PROBLEMS: list[list[str]] = []
-"""For each model that is being built, the errors of the files from which it was to begin."""
+"""For each model that is being built, the errors of the files that should initialize it."""
 
 
 @replaces("fairseq.models", "build_model")
 def refuse_only_without_weights(build_model, *args, **kwargs):
-    """Let a model be built without the files from which it was to begin, if it then loads weights of its own.
+    """Build a model without the files that should initialize it. It refuses to compute until it loads its weights.
 
-    Such files are the embeddings in --encoder-embed-path, or the checkpoint of another model. Without weights of its
-    own, the model refuses to compute.
+    Such files are the embeddings in --encoder-embed-path, or the checkpoint of another model.
     Why: a checkpoint holds all weights, but fairseq reads the files again to generate, to validate and to resume, and
     fails if they were moved. Needed: always, with the four patches below.
     """
@@ -147,7 +146,7 @@ def forget_file(model, _):
 
 @contextlib.contextmanager
 def noted(file, *errors):
-    """Note why the model that is being built cannot begin from a file. Raise the error if there is no such model."""
+    """Note why a file cannot initialize the model that is being built. If no model is being built, raise the error."""
     try:
         yield
     except errors as error:
@@ -205,7 +204,8 @@ def refuse_training(mode=True):
 def keep_tasks_copyable(get_state, self, name):
     """Let tasks be copied and pickled.
 
-    Why: a copy asks for methods before it has its state, and fairseq looks for the state without end. Needed: always.
+    Why: copy and pickle look up methods before they restore the state. fairseq's lookup then recurses without end.
+    Needed: always.
     """
     if "_state" not in self.__dict__:
         raise AttributeError(name)

@@ -9,7 +9,7 @@ from .hooks import replaces
 @replaces("fairseq.optim", "build_optimizer")
 @replaces("fairseq.optim.lr_scheduler", "build_lr_scheduler")
 def name_refused_options(build, cfg, *args, **kwargs):
-    """Say in one line why an optimizer or a schedule cannot be built, such as for a package that is missing.
+    """Say in one line why an optimizer or a schedule cannot be built, for example because a package is missing.
 
     Why: fairseq ends with a traceback. Needed: always.
     """
@@ -50,9 +50,9 @@ def accept_rounded_ratio(init, self, cfg, optimizer):
 @replaces("fairseq.optim.lr_scheduler.fairseq_lr_scheduler", "FairseqLRScheduler.load_state_dict")
 @replaces("fairseq.optim.lr_scheduler.reduce_lr_on_plateau", "ReduceLROnPlateauLRSchedule.load_state_dict")
 def name_other_schedule(load_state_dict, self, state_dict):
-    """Say that a checkpoint was trained with another schedule, whose state is another one.
+    """Say that a checkpoint was trained with another schedule.
 
-    Why: fairseq ends with a traceback. Needed: always.
+    Why: the state of that schedule has other entries, and fairseq ends with a traceback. Needed: always.
     """
     try:
         load_state_dict(self, state_dict)
@@ -68,8 +68,8 @@ def unscale_gradients_once(step, self):
 
     Why: fairseq unscales and clips the gradients of the inner optimizer, and then gives the scaler the wrapper around
     it. The scaler takes the wrapper for another optimizer and unscales its gradients again: with SGD, an update is
-    0.0078 of what it should be. Adam divides by the size of the gradients, which hides the error until they come near
-    its epsilon. Needed: always.
+    at first 1/128 of what it should be. Adam divides by the size of the gradients, which hides the error until they
+    come near its epsilon. Needed: always.
     """
     self.scaler.step(self.optimizer)
     self.scaler.update()
@@ -92,7 +92,7 @@ def name_unsupported_optimizer(init, self, cfg, params, optimizer, allow_unsuppo
 
 @replaces("fairseq.optim.fp16_optimizer", "_FP16OptimizerMixin._sync_fp16_grads_to_fp32")
 def copy_gradients_together(sync_fp16_grads_to_fp32, self):
-    """Copy all gradients to single precision at a time.
+    """Copy all gradients of a device to single precision in one call.
 
     Why: fairseq launches a kernel for each parameter, which takes longer than the copying. Needed: for speed, on a GPU.
     """
@@ -106,7 +106,7 @@ def copy_gradients_together(sync_fp16_grads_to_fp32, self):
 
 @replaces("fairseq.optim.fp16_optimizer", "_FP16OptimizerMixin._sync_fp32_params_to_fp16")
 def copy_parameters_together(sync_fp32_params_to_fp16, self):
-    """Copy all parameters back to half precision at a time, as :func:`copy_gradients_together` copies gradients.
+    """Copy all parameters of a device back to half precision in one call, as :func:`copy_gradients_together` does.
 
     Needed: for speed, on a GPU.
     """
@@ -117,7 +117,7 @@ def copy_parameters_together(sync_fp32_params_to_fp16, self):
 
 
 def beside_flat(flat_by_device, all_parameters, tensor_of):
-    """Yield, for each device, its parameters, and their parts of a flat tensor in their shapes.
+    """Yield, for each device, its parameters, and the parts of its flat tensor in the shapes of these parameters.
 
     Args:
         flat_by_device: fairseq's flat copy of the parameters of each device, by its index.

@@ -1,4 +1,4 @@
-"""Options that are malformed, impossible, or need another option. fairseq fails with them later, or never."""
+"""Options that are malformed, impossible, or need another option. fairseq fails on them later, or not at all."""
 
 import ast
 import dataclasses
@@ -34,8 +34,8 @@ class Options(SimpleNamespace):
 
 
 def problems_of_command(o):
-    """Yield what is wrong with the options of any command. Once something is, what follows may fail."""
-    if o.tokenizer == "moses" and not (o.source_lang and o.target_lang):  # it needs them before the data tells them
+    """Yield what is wrong with the options of any command. After the first problem, later checks may fail."""
+    if o.tokenizer == "moses" and not (o.source_lang and o.target_lang):  # moses needs them before the data is loaded
         yield "--tokenizer moses has rules for each language: add the languages, -s SOURCE -t TARGET"
     if o.task in TASKS_OF_OTHER_MODELS:
         from fairseq.models import ARCH_MODEL_REGISTRY, FairseqEncoderDecoderModel
@@ -117,7 +117,7 @@ def within(low, high=inf):
 
 
 def is_pair(text, limit):
-    """Whether text, or a list, holds two numbers from 0 on that are less than a limit."""
+    """Return whether a text or a list holds two numbers that are at least 0 and less than a limit."""
     try:
         first, second = ast.literal_eval(str(text))
         return 0 <= first < limit and 0 <= second < limit
@@ -163,10 +163,10 @@ VALUES = {
     "give two numbers, such as '(1e-30, 1e-3)'": (lambda pair: is_pair(pair, inf), ("adafactor_eps",)),
     A_DICTIONARY: (is_dictionary, ("optimizer_overrides", "epoch2lr", "update2lr")),
 }
-"""What to give, the test of a value, and the options of a training whose values have to pass it."""
+"""The rule for a message, the test of a value, and the options of a training whose values must pass the test."""
 
 ONE_RATE = ("inverse_sqrt", "cosine", "tri_stage", "triangular", "reduce_lr_on_plateau", "step", "manual")
-"""The schedules that use only the first value of --lr."""
+"""The schedules for which --lr has only one value."""
 
 
 def problems_of_schedule(o, rate):
@@ -233,7 +233,7 @@ def reasons_against_validation(o):
 
 
 def problems_of_files(o):
-    """Yield which file that a training reads, or folder of one that it writes, is not there."""
+    """Yield which files and folders of a training are missing, and which options of resuming exclude each other."""
     last = "checkpoint_last.pt"
     restored = o.restore_file or last
     if o.finetune_from_model:
@@ -278,7 +278,7 @@ def parse_betas(betas):
 def check_options(parse_args_and_arch, *args, **kwargs):
     """Refuse options that cannot work together.
 
-    Why: fairseq fails on them later, with a traceback of another cause. Needed: always.
+    Why: fairseq fails on them later, with a traceback that does not name the cause. Needed: always.
     """
     parsed = parse_args_and_arch(*args, **kwargs)
     options = vars(parsed[0] if isinstance(parsed, tuple) else parsed)

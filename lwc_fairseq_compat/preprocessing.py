@@ -16,8 +16,8 @@ def check_text_of_preprocessing(get_parser, *args, **kwargs):
     """Refuse text that is missing, empty, or has another number of lines in the other language, and dictionaries and
     alignments that cannot be read or do not fit.
 
-    Why: fairseq fails with a traceback if a file or the dictionary's place is wrong. It accepts the other mistakes, and
-    training then fails on them. Only ``fairseq-preprocess`` calls this function. Needed: always.
+    Why: fairseq fails with a traceback if a file is missing or a dictionary already exists. It accepts the other
+    mistakes, and training then fails on them. Only ``fairseq-preprocess`` calls this function. Needed: always.
     """
     parser = get_parser(*args, **kwargs)
     parse_args = parser.parse_args
@@ -107,8 +107,7 @@ def check_links(options, prefix, path, option):
 
 
 def check_lines(paths, option):
-    """Raises UserError if a file of a set, one for each language, is missing or empty, or their numbers of lines
-    differ."""
+    """Raises UserError if one of the files of a set is missing or empty, or if their numbers of lines differ."""
     for path in paths:
         if not os.path.isfile(path):
             raise UserError(f"{option}: no such file: {path}")

@@ -1,5 +1,7 @@
-"""Processes: their devices, and how they save before they end on SIGTERM, which schedulers send some time before they
-kill a job, or on Ctrl-C (SIGINT)."""
+"""Processes: their devices, and how training saves before it ends on SIGTERM or Ctrl-C (SIGINT).
+
+Schedulers send SIGTERM some time before they kill a job.
+"""
 
 import functools
 import importlib.util
@@ -177,8 +179,9 @@ class Termination:
     def ends(self, trainer):
         """Return whether training ends after the update that the trainer has just made.
 
-        If fairseq itself validates or saves after this update, training goes on to the next one, because a checkpoint
-        from before would resume without the validation. It waits only once: fairseq may do so after each update.
+        If fairseq itself validates or saves after this update, training ends after the next one. A checkpoint from
+        before the validation would resume without it. Training waits only once, because fairseq may validate or save
+        after each update.
         """
         updates = trainer.get_num_updates()
         if 0 < trainer.cfg.optimization.max_update <= updates:  # it ends anyway
@@ -198,21 +201,21 @@ termination = Termination()
 
 @replaces("fairseq_cli.train", "main")
 def stop_listening_when_training_ends(main, *args, **kwargs):
-    """Give a program that trains its own handlers back, unless training ends the program.
+    """Restore the signal handlers of a program that calls fairseq's training, unless training ends the program.
 
-    The commands import this function before the patches can reach it. For them, :func:`call_main_on_devices` does the
+    The commands import ``main`` before the patches can reach it. For them, :func:`call_main_on_devices` does the
     same. Needed: always.
     """
     try:
         return main(*args, **kwargs)
     finally:
-        if not isinstance(sys.exception(), SystemExit):  # then a copy of the signal may still come
+        if not isinstance(sys.exception(), SystemExit):  # before such an exit, a copy of the signal may still come
             termination.stop_listening()
 
 
 @replaces("fairseq.trainer", "Trainer.get_train_iterator")
 def listen_when_training_begins(get_train_iterator, self, *args, **kwargs):
-    """Handle the signals, and keep the iterator for :func:`save_when_terminated`. Needed: always."""
+    """Handle the signals from now on, and keep the iterator for the functions that save. Needed: always."""
     termination.listen()
     self._train_iterator = get_train_iterator(self, *args, **kwargs)
     return self._train_iterator
@@ -220,7 +223,7 @@ def listen_when_training_begins(get_train_iterator, self, *args, **kwargs):
 
 @replaces("fairseq.trainer", "Trainer.train_step")
 def save_when_terminated(train_step, self, *args, **kwargs):
-    """Save after the current update and exit with status 143 (130 after Ctrl-C), which scripts treat as a failure.
+    """After a signal, save after the current update and exit with status 143 (130 for Ctrl-C), a failure for scripts.
 
     Several processes agree on whether all of them stop.
     Why: fairseq dies at the signal, and loses what it has learned since the last checkpoint. Needed: always.
@@ -246,7 +249,7 @@ def keep_data_workers_when_terminated(get_iterator_for_epoch, self, *args, **kwa
 
     Why: a scheduler signals all processes of a job. A worker that ends while training waits for its batch ends the
     training too ("DataLoader worker exited unexpectedly"), before it can save. The loader ends its workers by the same
-    signal, so a worker looks at the sender.
+    signal, so a worker checks who sent it.
     Needed: always, where the system tells the sender (not on macOS).
     """
     if not hasattr(signal, "sigwaitinfo"):
@@ -260,7 +263,7 @@ def keep_data_workers_when_terminated(get_iterator_for_epoch, self, *args, **kwa
 
 
 class LoaderOfLastingWorkers(data.DataLoader):
-    """Starts its workers with the signals blocked, so that these cannot end them at any moment."""
+    """Starts its workers with `SIGNALS` blocked, so that a signal cannot end a worker at any moment."""
 
     def __iter__(self):
         old = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
@@ -271,7 +274,7 @@ class LoaderOfLastingWorkers(data.DataLoader):
 
 
 def end_when_the_parent_says(_):
-    """Start a thread in a data worker, where SIGTERM is blocked, that obeys the signal only if the parent sent it."""
+    """Start a thread that ends a data worker on SIGTERM if the parent sent it. The worker blocks the signal."""
 
     def obey_parent():
         while signal.sigwaitinfo({signal.SIGTERM}).si_pid != os.getppid():

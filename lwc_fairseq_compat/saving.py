@@ -22,7 +22,7 @@ TRAINER_LOGGER = logging.getLogger("fairseq.trainer")
 
 @replaces("fairseq.trainer", "Trainer.lr_step")
 def save_last_epoch(lr_step, self, epoch, val_loss=None):
-    """Save the last epoch, even if --save-interval does not.
+    """Save a checkpoint after the last epoch, even if --save-interval skips it.
 
     Training ends after this function if no epoch is left, or if the learning rate has fallen to --stop-min-lr.
     Why: fairseq then ends without a checkpoint, and the updates since the last one are lost. Needed: always.
@@ -38,7 +38,8 @@ def save_last_epoch(lr_step, self, epoch, val_loss=None):
 def save_if_unsaved(trainer, val_loss, has_stepped=False):
     """Save a checkpoint if the trainer has made an update since the last one.
 
-    The checkpoint tells if the learning rate has stepped at the end of this epoch. Otherwise, resuming does that.
+    The checkpoint records whether the scheduler has already stepped at the end of this epoch. If not, resuming makes
+    that step.
     """
     from fairseq.checkpoint_utils import save_checkpoint
 
@@ -53,8 +54,9 @@ def save_under_each_name(_, cfg, trainer, epoch_itr, val_loss):
 
     Why: fairseq's function writes no ``checkpoint_1_200.pt`` if update 200 ends the epoch. It keeps fewer than
     --keep-best-checkpoints N, because it only saves what is as good as the worst that it has, and may give two of them
-    one name. A validation loss that is not a number makes it forget the best one. It removes what it has just written
-    if the folder holds higher numbers, of an earlier training. With --no-last-checkpoints, it may not save the end.
+    one name. A validation loss that is not a number makes it forget the best score. It removes the checkpoint that it
+    has just written if the folder holds checkpoints of an earlier training with higher numbers. With
+    --no-last-checkpoints, it may not save the final state.
     Needed: always.
     """
     from fairseq.checkpoint_utils import save_checkpoint
@@ -152,7 +154,7 @@ def write_under_names(cfg, trainer, epoch_itr, val_loss, names):
 
 
 def superfluous(cfg, suffix, names):
-    """Return the paths of the checkpoints that are too many. Those just written, of the given names, are not."""
+    """Return the paths of the checkpoints to remove. The checkpoints just written, `names`, are never among them."""
     from fairseq.checkpoint_utils import checkpoint_paths
 
     of_updates = checkpoint_paths(cfg.save_dir, rf"checkpoint_\d+_(\d+){suffix}\.pt", keep_match=True)
@@ -170,9 +172,9 @@ def superfluous(cfg, suffix, names):
 
 @replaces("fairseq.trainer", "Trainer.save_checkpoint")
 def save_no_crash_for_user_errors(save_checkpoint, self, filename, *args, **kwargs):
-    """Leave no ``crash.pt`` behind when training ends for a reason that the user can mend.
+    """Write no ``crash.pt`` when a `UserError` ends training.
 
-    Why: ``Trainer.train_step`` saves one after any error. Needed: always.
+    Why: ``Trainer.train_step`` writes this file after most errors. Needed: always.
     """
     if os.path.basename(filename) != "crash.pt" or not isinstance(sys.exc_info()[1], UserError):
         save_checkpoint(self, filename, *args, **kwargs)
@@ -187,8 +189,8 @@ def load_or_say_why(load_checkpoint, self, filename, reset_optimizer=False, rese
     """Keep the message of a `UserError`, and go on at the update of a checkpoint that has no optimizer.
 
     Why: the trainer replaces every exception by its own. It ends in a traceback if the criterion or the optimizer
-    differs. After --no-save-optimizer-state it begins again at update 0, so that the same command makes all of its
-    updates once more. Needed: always.
+    differs. After --no-save-optimizer-state it counts from update 0 again, so the same command repeats all updates.
+    Needed: always.
     """
     READERS.append((self, not reset_optimizer))  # with a new optimizer, a new training begins from the weights
     try:
@@ -217,12 +219,12 @@ def load_or_say_why(load_checkpoint, self, filename, reset_optimizer=False, rese
 
 @replaces("fairseq.checkpoint_utils", "load_checkpoint_to_cpu")
 def read_for_trainer(load, path, *args, **kwargs):
-    """Refuse to resume from a checkpoint of another task or of other dictionaries, and keep what the trainer needs.
+    """Refuse to resume from a checkpoint of another task or of other dictionaries, keeping the weights for --store-ema.
 
     A task may have a method `check_checkpoint`, which is called with the task's configuration in the checkpoint.
     The best score so far counts only if this training goes on to improve the same ``checkpoint_best.pt``.
-    Why: fairseq continues a training with other options of the task, such as another order of the target, without a
-    word. Needed: always.
+    Why: fairseq gives no message when it continues a training with other options of the task, such as another order of
+    the target. Needed: always.
     """
     state = load(path, *args, **kwargs)
     if not READERS:
@@ -269,11 +271,12 @@ class StateWithWeights(dict):
 
 @replaces("fairseq.checkpoint_utils", "load_checkpoint")
 def go_on_where_training_stopped(load_checkpoint, cfg, trainer, **passthrough_args):
-    """Go on with the learning rate, the best score and the patience that the training had, unless it has ended.
+    """Go on with the learning rate, the best score and the patience of the stopped training, unless that has ended.
 
-    Why: fairseq saves an epoch before it adapts the learning rate to its loss, and never does so when it resumes.
-    It forgets how long the loss has not improved (--patience). In a program that trains twice, the best score of the
-    first training counts in the second. It looks whether training has ended only after an update. Needed: always.
+    Why: fairseq saves an epoch before it adapts the learning rate to the loss of that epoch, and does not make up for
+    this when it resumes. It forgets how long the loss has not improved (--patience). In a program that trains twice,
+    the best score of the first training counts in the second. Before the first update, fairseq checks only --max-epoch
+    and --stop-min-lr, and none of the other limits. Needed: always.
     """
     from fairseq.checkpoint_utils import save_checkpoint
     from fairseq_cli.train import should_stop_early
@@ -293,7 +296,7 @@ def go_on_where_training_stopped(load_checkpoint, cfg, trainer, **passthrough_ar
     trainer.saved_updates = trainer.get_num_updates()
     if trainer.saved_updates and (end := reached_end(trainer)):
         TRAINER_LOGGER.info(f"the training has reached its end before, {end}: nothing is left to do")
-        trainer.cfg.optimization.max_epoch = -1  # the only end that fairseq looks for before an update
+        trainer.cfg.optimization.max_epoch = -1  # fairseq checks this limit before an update
     return extra_state, epoch_itr
 
 

@@ -13,7 +13,7 @@ from .hooks import mends, replaces
 from .search_options import check_names
 
 UNKNOWN_IN_REFERENCE, UNKNOWN_IN_TRANSLATION = "\ue000", "\ue001"
-"""Characters without a meaning, which no text has, no tokenizer splits off, and which do not match each other."""
+"""Two private-use characters. No text has them, no tokenizer splits them off, and they do not match each other."""
 
 
 @replaces("fairseq.scoring", "build_scorer")
@@ -173,10 +173,10 @@ def read_json(options, name, example):
 
 @replaces("fairseq.tasks.translation", "TranslationTask.reduce_metrics")
 def count_empty_translations(reduce_metrics, self, logging_outputs, criterion):
-    """Let batches whose translations are all empty count in BLEU, which is 0 if there are no others.
+    """Let BLEU count batches whose translations are all empty. If there are no other batches, BLEU is 0.
 
-    Why: fairseq leaves them out. Without other batches there is no BLEU, and the training that chooses its best
-    checkpoint by it ends; otherwise BLEU is too high, because their references do not count. Needed: always.
+    Why: fairseq leaves such batches out. BLEU is then too high, because their references do not count. If there are no
+    other batches, there is no BLEU, and a training that chooses its best checkpoint by BLEU ends. Needed: always.
     """
     from fairseq import metrics
     from sacrebleu.metrics import BLEU

@@ -31,7 +31,8 @@ RANGES = (
     (("temperature",), lambda temperature: 1e-4 <= temperature <= 1e4, "a number from 0.0001 to 10000"),
     (("sampling_topp",), lambda share: 0 < share <= 1, "above 0 and at most 1"),
 )
-"""A test of options' values, which NaN fails, and what they must be. A default always passes: -1 means off."""
+"""Names of options, the test of their values, and the rule for a message. NaN fails every test. Defaults, such as -1
+(off), are not tested."""
 
 NEEDS = {
     "sampling_topk": "sampling",
@@ -39,10 +40,10 @@ NEEDS = {
     "diverse_beam_strength": "diverse_beam_groups",
     "lm_weight": "lm_path",
 }
-"""Options that have no effect without another one."""
+"""Options that have an effect only together with another option."""
 
 SEARCHES = ("sampling", "diverse_beam_groups", "match_source_len", "diversity_rate", "constraints")
-"""Options that choose the kind of search. fairseq obeys one of them."""
+"""Options that choose the kind of search. A search uses only one of them."""
 
 OF_SEARCHES = (*SEARCHES, "prefix_size", "no_repeat_ngram_size", "lm_path", "replace_unk")
 """Options without effect where the reference is scored instead of a search."""
@@ -66,8 +67,8 @@ def check_search(options, where=None, types=None):
     """Check the values of generation options, and which of them are combined.
 
     Args:
-        options: the options by name; fairseq's defaults hold for others.
-        where: whose arguments these are, such as "generate" or "--eval-bleu-args"; without it they are flags.
+        options: the options by name; missing options have fairseq's defaults.
+        where: what a message names first, such as "generate" or "--eval-bleu-args"; None for flags of a command.
         types: the number of types in the target vocabulary, if it is known.
 
     Raises:
@@ -89,9 +90,7 @@ def check_search(options, where=None, types=None):
 
     for names, is_possible, rule in RANGES:
         for name in names:
-            # a training may translate its validation set to nothing, which has BLEU 0
-            is_free = name == "min_len" and (where == "--eval-bleu-args" or types is not None)
-            if name in given and not is_free and not is_possible(value[name]):
+            if name in given and not is_possible(value[name]):
                 refuse(f"{text(name)}: must be {rule}")
     chosen = [name for name in SEARCHES if name in given]
     if len(chosen) > 1:
@@ -127,15 +126,17 @@ def check_search(options, where=None, types=None):
 
 
 def check_names_and_types(options, where, known=None):
-    """Raises UserError if one of the options, which did not come through a parser, is not known, by default as an
-    option of fairseq's generation, or has a value of another type. `where` is as of :func:`check_search`."""
+    """Raises UserError if an option that no parser has checked is unknown or has a value of the wrong type.
+
+    By default, the known options are those of fairseq's generation. `where` is as in :func:`check_search`.
+    """
     check_names(where, options, known or option_fields())
     for name, value in options.items():
         check_type(name, value, option_fields()[name].type, where)
 
 
 def check_names(where, given, known):
-    """Raises UserError if one of the options that are given is not known. The message has the most similar one."""
+    """Raises UserError if a given option is unknown. The message names the most similar known option, or else all."""
     for name in given:
         if name not in known:
             others = difflib.get_close_matches(name, known, n=1) or sorted(known)
@@ -143,8 +144,8 @@ def check_names(where, given, known):
 
 
 def check_type(name, value, kind, where):
-    """Raises UserError if the value of an argument has another type than `kind`, as the data classes of fairseq name
-    it. Whole numbers are numbers."""
+    """Raises UserError if the value of an argument does not have the type `kind`, an annotation of a dataclass field
+    of fairseq. A float may be given as an int."""
     is_union = typing.get_origin(kind) in (typing.Union, types.UnionType)
     words = []
     for part in typing.get_args(kind) if is_union else (kind,):
@@ -163,8 +164,8 @@ def check_type(name, value, kind, where):
 
 
 def check_eval_bleu_args(options):
-    """Raises UserError if an option of ``--eval-bleu-args``, which translate the validation set in training, does not
-    exist, has no effect or an impossible value, or if options exclude each other."""
+    """Raises UserError if an option of ``--eval-bleu-args`` does not exist, has no effect or has an impossible value,
+    or if options exclude each other. Training translates the validation set with these options."""
     where = "--eval-bleu-args"
     check_names_and_types(options, where)
     for name in (*OF_REFERENCES, "constraints", "lm_path", "lm_weight", "replace_unk"):
@@ -174,8 +175,8 @@ def check_eval_bleu_args(options):
 
 
 def check_flags_of_generation(words):
-    """Raises UserError if the words after ``fairseq-generate`` have a flag that does not exist, or a value that the
-    command refuses."""
+    """Raises UserError if the arguments of ``fairseq-generate`` contain an unknown flag, or a value that the command
+    refuses."""
     from fairseq import options
 
     parser = options.get_generation_parser()
@@ -230,15 +231,15 @@ def check_command(options):
 
 @replaces("fairseq.options", "get_generation_parser")
 def obey_flags_of_generation(get_generation_parser, interactive=False, **settings):
-    """Let ``fairseq-generate --sacrebleu`` do as ``--scoring sacrebleu``, and ``--num-shards 4 --shard-id 0`` translate
-    a quarter of the batches.
+    """Let ``fairseq-generate --sacrebleu`` mean ``--scoring sacrebleu``, and let ``--num-shards 4 --shard-id 0``
+    translate a quarter of the batches.
 
-    Why: fairseq ignores the first, although its help and its warnings name it, and reads the size of a distributed job
-    instead of the others. ``fairseq_cli/generate.py`` may be imported before PyTorch, and so before this package;
-    therefore this patch changes the parser. Needed: always.
+    Why: fairseq ignores --sacrebleu, although its help and its warnings name this option. In place of the shard options
+    it reads the size and the rank of a distributed job. ``fairseq_cli/generate.py`` may be imported before PyTorch, and
+    so before this package; therefore this patch changes the parser. Needed: always.
     """
     parser = get_generation_parser(interactive=interactive, **settings)
-    if not interactive:  # which has no references, and always translates all of its input
+    if not interactive:  # fairseq-interactive has no references, and always translates all input
         actions = parser._option_string_actions
         actions["--num-shards"].dest, actions["--shard-id"].dest = "distributed_world_size", "distributed_rank"
         action = actions["--sacrebleu"]
@@ -273,8 +274,8 @@ def refuse_impossible_search(
 
 
 def check_language_model(model, options, dictionary):
-    """Raises UserError if the model of ``--lm-path`` is no language model, or one of other words. A warning says if its
-    weight is 0."""
+    """Raises UserError if the model of ``--lm-path`` is not a language model or has another dictionary. Warns if
+    ``--lm-weight`` is 0."""
     from fairseq.models import FairseqLanguageModel
 
     path = options["lm_path"]

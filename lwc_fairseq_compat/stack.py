@@ -42,7 +42,7 @@ def make_dataclass_defaults_hashable():
 
 @before_fairseq
 def silence_deprecations():
-    """Hide warnings about calls of fairseq that hydra and torch discourage, and about a package for its speech tasks.
+    """Hide warnings about calls of fairseq that hydra and torch discourage, and a message about a missing package.
 
     Why: nobody will change these calls. Every command prints about twenty lines on them, which bury the messages that
     matter.
@@ -103,7 +103,10 @@ def drop_fused_kernel(init, self, *args, **kwargs):
 
 @replaces("fairseq.modules.transformer_layer", "TransformerEncoderLayerBase._load_from_state_dict")
 def load_without_fused_kernel(load_from_state_dict, self, state_dict, prefix, *args):
-    """Load checkpoints with or without the weights that :func:`drop_fused_kernel` removes. Needed: from torch 2.0."""
+    """Load checkpoints with or without the weights that :func:`drop_fused_kernel` removes, and leave the kernel off.
+
+    Why: fairseq's method turns the kernel on. Needed: from torch 2.0.
+    """
     for name in FUSED_KERNEL_WEIGHTS:
         state_dict.pop(prefix + name, None)
     nn.Module._load_from_state_dict(self, state_dict, prefix, *args)

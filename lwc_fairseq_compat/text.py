@@ -58,10 +58,10 @@ def read_text_in_any_locale(module):
 
 @mends("fairseq.file_chunker_utils")
 def read_training_text(module):
-    """Read any bytes of the text of ``fairseq-preprocess``, from behind a byte-order mark.
+    """Let ``fairseq-preprocess`` read bytes that are not UTF-8 as U+FFFD, and skip a byte-order mark.
 
-    Mends: the module's ``open`` and ``find_offsets``. Why: bytes that are not UTF-8 stop the command with a negative
-    seek position; they become U+FFFD. The mark becomes a part of the first word. Needed: always.
+    Mends: the module's ``open`` and ``find_offsets``. Why: in fairseq, such bytes stop the command with a negative seek
+    position, and the mark becomes a part of the first word. Needed: always.
     """
     find_offsets = module.find_offsets
 
@@ -78,9 +78,10 @@ def read_training_text(module):
 
 @replaces("fairseq.options", "get_interactive_generation_parser")
 def read_input_in_any_locale(get_parser, *args, **kwargs):
-    """Read the lines of ``fairseq-interactive --input``, which alone calls this function, as :func:`open_text` does.
+    """Read the lines of ``fairseq-interactive --input`` as :func:`open_text` does.
 
-    Mends also: ``fileinput``, by which the command reads. Why: see above. Needed: always.
+    Only this command calls the function. Mends also: ``fileinput``, with which the command reads. Why: see the top of
+    this file. Needed: always.
     """
     fileinput.hook_encoded = lambda encoding, errors=None: open_text
     return get_parser(*args, **kwargs)
@@ -88,10 +89,10 @@ def read_input_in_any_locale(get_parser, *args, **kwargs):
 
 @replaces("fairseq.data.encoders.subword_nmt_bpe", "SubwordNMTBPE.__init__")
 def read_codes_in_any_locale(init, self, cfg):
-    """Read the codes of subword-nmt as UTF-8, and name a line that is none.
+    """Read the codes of subword-nmt as UTF-8, and name a line that is not a code.
 
-    Why: fairseq reads them in the encoding of the locale. subword-nmt ends the process at a wrong line, and takes codes
-    after a byte-order mark for those of its first version. Needed: always.
+    Why: fairseq reads them in the encoding of the locale. subword-nmt ends the process at a wrong line. If a byte-order
+    mark comes first, it misses the version and reads the codes as those of its first version. Needed: always.
     """
     from fairseq.file_utils import cached_path
     from subword_nmt.apply_bpe import BPE
@@ -135,9 +136,10 @@ def prepare_streams_of_commands():
 
 @replaces("fairseq.trainer", "Trainer.__init__")
 def train_without_a_reader(init, self, *args, **kwargs):
-    """Let training go on when the program that reads its output ends, since work would be lost.
+    """Let training go on when the program that reads its output ends.
 
-    Why: Python's logging prints a traceback for each message. Needed: always.
+    Why: SIGPIPE would end the training, and its work would be lost. If SIGPIPE is ignored, Python's logging prints a
+    traceback for each message. Needed: always.
     """
     init(self, *args, **kwargs)
     if signal.getsignal(signal.SIGPIPE) is signal.SIG_DFL:  # by prepare_streams_of_commands

@@ -28,9 +28,9 @@ def try_validation_before_training(load_checkpoint, cfg, trainer, **settings):
 
 
 def try_validation(trainer, subset, epoch):
-    """Validate on one sentence, and on the following batches as long as the metric is not there.
+    """Validate on one sentence, and then on one batch after another until the metric is there.
 
-    Every validation gives the loss. If no other metric is needed and BLEU is not computed, only the batches are chosen.
+    Every validation gives the loss. If the metric is the loss and BLEU is not computed, only choose the batches.
 
     Raises:
         UserError: validation of this set would fail.
