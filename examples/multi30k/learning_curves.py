@@ -16,15 +16,19 @@ from matplotlib.figure import Figure
 from lwc_fairseq.experiments.training_log import Losses, plot_losses
 
 PANELS = {
-    "LWC": ("transformer", "lwc", "lwc_unshared", "lwc_separate", "lwc_no_sides", "lwc_no_positions", "context_gate"),
+    "LWC": (
+        *("transformer", "lwc", "lwc_unshared", "lwc_separate", "lwc_no_sides", "lwc_no_positions", "context_gate"),
+        "lwc_windows",
+    ),
     "DeepAtt": (
         *("rnnsearch", "deepatt_1", "deepatt_3", "deepatt", "deepnmt", "vdeepatt", "wideatt", "mheadnmt", "udeepatt"),
         "lstm",
     ),
     "ABD": ("rnnsearch", "r2l", "nsc_rt", "nsc_hs", "abd"),
     "ABD (RR)": ("abd", "abd_rr"),
+    "LWC, 7,000 pairs": ("transformer_7000", "lwc_7000", "lwc_windows_7000"),
 }
-"""The rows of models.yaml in each panel. ABD (RR) has one of its own, because its losses are far from the others."""
+"""The rows of models.yaml and windows.yaml in each panel. ABD (RR) has one of its own, because its losses are far from the others."""
 
 
 def read(path: Path, seed: str) -> dict[str, Losses]:
