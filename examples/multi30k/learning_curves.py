@@ -28,7 +28,8 @@ PANELS = {
     "ABD (RR)": ("abd", "abd_rr"),
     "LWC, 7,000 pairs": ("transformer_7000", "lwc_7000", "lwc_windows_7000"),
 }
-"""The rows of models.yaml and windows.yaml in each panel. ABD (RR) has one of its own, because its losses are far from the others."""
+"""The rows of models.yaml and windows.yaml in each panel. ABD (RR) has one of its own, because its losses are far from
+the others."""
 
 
 def read(path: Path, seed: str) -> dict[str, Losses]:
