@@ -19,6 +19,7 @@ from torch import Tensor
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.data import truncate_source
 from lwc_fairseq_compat.dictionaries import IS_SKIPPED, skipped_check
+from lwc_fairseq_compat.precision import log_if_slower
 from lwc_fairseq_compat.search_options import check_names_and_types, check_search, check_type
 
 from .preparation import Words, make_subwords, read_preparation
@@ -193,6 +194,7 @@ def load(
     tokenizer: str | None = None,
     detokenize: bool = False,
     attention: bool = False,
+    bf16: bool = False,
     skip_dictionary_check: bool = False,
     **settings: Unpack[Settings],
 ) -> Translator:
@@ -212,6 +214,7 @@ def load(
         tokenizer: the name of a fairseq tokenizer, such as "moses", instead of `text.yaml`. It always detokenizes.
         detokenize: return translations as raw text, as `text.yaml` says.
         attention: fill "attention" and "alignment" of the hypotheses that `generate` returns; slower.
+        bf16: compute in bfloat16. Some processors are faster with it. A warning tells if this one is slower.
         skip_dictionary_check: do not compare the words of the data's dictionaries with those of the training.
         settings: options that override those in the checkpoint, such as gnmt_length_penalty=True: those of
             :class:`Settings`, and all others of the task and the model.
@@ -226,7 +229,7 @@ def load(
     """
     files = {"data": data, "bpe_codes": bpe_codes, "sentencepiece_model": sentencepiece_model}
     others = {"tokenizer": tokenizer, "detokenize": detokenize, "attention": attention}
-    others["skip_dictionary_check"] = skip_dictionary_check
+    others |= {"bf16": bf16, "skip_dictionary_check": skip_dictionary_check}
     paths = check_arguments(checkpoint, files, {**others, **settings})
     folder = Path(data) if data else data_of_training(paths[0])
     overrides = settings | ({"tokenizer": tokenizer} if tokenizer else {})
@@ -259,6 +262,10 @@ def load(
             f"{folder}: no text.yaml says how its text was made, so translations cannot be detokenized: write one "
             "(docs/decoding.md), or leave detokenize out"
         )
+    if bf16:
+        model.bfloat16()
+        if not torch.cuda.is_available():
+            log_if_slower("bf16")
     return model
 
 

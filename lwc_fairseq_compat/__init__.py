@@ -26,8 +26,8 @@ except Exception as error:  # every `import torch` of the environment would fail
 
 PATCH_FILES = (
     *("stack", "errors", "text", "options", "checkpoints", "saving", "loading", "batches", "data"),
-    *("preprocessing", "search_options", "generation", "scoring", "optimizers", "processes", "validation", "commands"),
-    "dictionaries",
+    *("preprocessing", "search_options", "generation", "scoring", "optimizers", "processes", "precision", "validation"),
+    *("commands", "dictionaries"),
 )
 """The order of the patches. If two patches wrap the same function, the later patch calls the earlier one."""
 

@@ -17,7 +17,7 @@ import torch
 from torch.multiprocessing import ProcessExitedException
 from torch.utils import data
 
-from .errors import UserError, flag
+from .errors import UserError
 from .hooks import replaces
 
 SIGNALS = {signal.SIGTERM: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
@@ -45,7 +45,6 @@ def call_main_on_devices(call_main, cfg, main, **kwargs):
     from fairseq.distributed.utils import infer_init_method
 
     training = cfg.distributed_training
-    check_precision(cfg.common)
     if training.ddp_backend in ("fully_sharded", "slowmo") and importlib.util.find_spec("fairscale") is None:
         raise UserError(
             f"--ddp-backend {training.ddp_backend} needs fairscale, which is archived and with which these models were "
@@ -67,22 +66,6 @@ def call_main_on_devices(call_main, cfg, main, **kwargs):
         sys.exit(error.exit_code)
     finally:
         put_back(handlers)
-
-
-def check_precision(common):
-    """Check that half precision is requested only if there is a GPU.
-
-    Args:
-        common: fairseq's group of common options, or a part of it.
-
-    Raises:
-        UserError: half precision is requested with ``--cpu`` or without a CUDA device.
-    """
-    options = ("memory_efficient_fp16", "fp16", "memory_efficient_bf16", "bf16", "amp")  # each implies the next
-    name = next((name for name in options if getattr(common, name, False)), None)
-    if name and (getattr(common, "cpu", False) or not torch.cuda.is_available()):
-        why = "--cpu is given" if getattr(common, "cpu", False) else "no CUDA device was found"
-        raise UserError(f"{flag(name)} needs a CUDA device, but {why}: leave out {flag(name)} to compute in 32 bits")
 
 
 def pass_signal_on(number, frame):

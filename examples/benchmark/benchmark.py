@@ -64,8 +64,6 @@ def parse() -> argparse.Namespace:
     # The number of the system that a process of its own measures the memory of.
     parser.add_argument("--memory-of", type=int, help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.precision == "bf16" and args.phase == "generate":
-        parser.error("--precision bf16 is for --phase train: fairseq-generate has no bf16")
     if args.processor_time and args.device == "cuda":
         parser.error("--processor-time is for --device cpu: on a GPU, the processor does not compute")
     if args.precision == "fp16" and args.device == "cpu":
@@ -135,7 +133,7 @@ def generate_systems(args: argparse.Namespace, family: Family, data: Path) -> li
     # Untrained models do not end sentences, so every system makes equally many steps.
     flags = ["--beam", str(args.beam), "--batch-size", str(args.batch_size), "--max-len-a", "1.1", "--max-len-b", "0"]
     flags += ["--num-workers", "0"]  # ending worker processes takes seconds in each run
-    flags += ["--fp16"] if args.precision == "fp16" else []
+    flags += training.PRECISION_FLAGS.get(args.precision, [])
     made = []
     for system in (family.ours, *family.peers):
         checkpoint = generation.save_checkpoint(system, data, args.work)

@@ -92,7 +92,7 @@ def difference(found: Hypotheses, expected: Hypotheses, precision: str) -> str |
     """
     if found.keys() != expected.keys():
         return f"{len(found)} translations, fairseq's search {len(expected)}"
-    if precision == "fp16":
+    if precision in ("fp16", "bf16"):
         ours, theirs = (statistics.fmean(score for score, _ in one.values()) for one in (found, expected))
         within = abs(ours - theirs) <= HALF
         return None if within else f"the mean score is {ours:.4f}, that of fairseq's search {theirs:.4f}"

@@ -14,7 +14,7 @@ from fairseq.utils import move_to_cuda, set_torch_seed
 from systems import OPTIMIZER, USER_DIR, System
 
 PRECISION_FLAGS = {"fp16": ["--fp16"], "bf16": ["--bf16"]}
-"""The flags of fairseq on a GPU. On a CPU, bf16 means autocast around the updates of every system."""
+"""The flags of fairseq on a GPU. On a CPU, training in bf16 means autocast around the updates of every system."""
 
 
 def configure(system: System, criterion: tuple[str, ...], data: Path, device: str, precision: str):

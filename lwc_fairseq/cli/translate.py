@@ -43,6 +43,7 @@ def add_translate(commands) -> None:
     )
     add("--detokenize", action="store_true", help="write raw text instead of tokens; what was lower-cased stays so")
     add("--cpu", action="store_true", help="do not use a GPU")
+    add("--bf16", action="store_true", help="compute in bfloat16")
     add_user_dir(translate)
     translate.set_defaults(call=translate_command)
 
@@ -59,7 +60,7 @@ def translate_command(args: argparse.Namespace) -> int:
             raise UserError(f"{path} is text, not a checkpoint: give text on standard input, as in `< {path}`")
     import_plugins(args.user_dir)
     logging.getLogger("fairseq").setLevel(logging.WARNING)
-    settings = {"batch_size": args.batch_size, "max_tokens": None, "detokenize": args.detokenize}
+    settings = {"batch_size": args.batch_size, "max_tokens": None, "detokenize": args.detokenize, "bf16": args.bf16}
     settings |= {"bpe_codes": args.bpe_codes, "sentencepiece_model": args.sentencepiece_model}
     settings |= {"gnmt_length_penalty": True} if args.gnmt_length_penalty else {}
     model = load(args.checkpoints, args.data, **settings)

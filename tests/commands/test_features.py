@@ -118,10 +118,9 @@ class TestTraining:
 
 
 @ONE_FAMILY
-@pytest.mark.parametrize("flag", ["--fp16", "--bf16", "--memory-efficient-fp16", "--memory-efficient-bf16", "--amp"])
-def test_half_precision_is_refused_on_a_cpu(tiny_data, tmp_path, family, flag):
-    done = train(tiny_data, tmp_path, family, flag, check=False)
-    assert done.returncode and f"error: {flag} needs a CUDA device" in done.stderr.splitlines()[-1]
+def test_float16_is_refused_on_a_cpu(tiny_data, tmp_path, family):
+    done = train(tiny_data, tmp_path, family, "--fp16", check=False)
+    assert done.returncode and "error: --fp16 needs a CUDA device" in done.stderr.splitlines()[-1]
 
 
 class Output:

@@ -95,7 +95,6 @@ def test_lwc_trains_on_ready_made_packing(tiny_data):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--phase", "generate", "--precision", "bf16"), "--precision bf16 is for --phase train"),
         (("--phase", "train", "--precision", "fp16", "--device", "cpu"), "--precision fp16 is for --device cuda"),
     ],
 )
