@@ -10,7 +10,7 @@ from fairseq.optim.fp16_optimizer import FP16Optimizer, MemoryEfficientFP16Optim
 from fairseq.optim.sgd import SGD
 from omegaconf import OmegaConf
 
-from conftest import FAMILIES, TASK, TINY_TRAINING, hypotheses, run
+from conftest import FAMILIES, LONG, TASK, TINY_TRAINING, hypotheses, run
 from lwc_fairseq import load
 from lwc_fairseq.optim import FusedAdam, FusedAdamConfig
 from lwc_fairseq_compat import UserError, precision
@@ -80,7 +80,7 @@ def losses(done) -> list[float]:
     return [float(loss) for loss in re.findall(r"\bloss[= ]([0-9.]+)", done.stdout + done.stderr)]
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
+@pytest.fixture(scope="module", params=["lwc", pytest.param("deepatt", marks=LONG), "abd"])
 def trainings(request, tiny_data, tmp_path_factory):
     """A model of each family after three updates by each option of precision: what the command logged, its folder."""
     done = {}
