@@ -9,7 +9,8 @@ from pathlib import Path
 from conftest import ROOT
 
 ARROWS = {
-    "cli": {"experiments"},
+    "cli": {"experiments", "export"},
+    "export": {"models"},
     "experiments": {"analysis"},
     "analysis": {"models"},
     "models": {"modules"},

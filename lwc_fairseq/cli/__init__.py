@@ -16,13 +16,14 @@ from .attention import add_attention
 from .average import add_average
 from .compare import add_compare
 from .doctor import add_doctor
+from .export import add_export
 from .import_model import add_import
 from .table import add_report, add_table
 from .translate import add_translate
 
 COMMANDS = (
     *(add_table, add_translate, add_average, add_import, add_align, add_aer, add_compare, add_attention, add_report),
-    add_doctor,
+    *(add_export, add_doctor),
 )
 """Their modules import PyTorch, fairseq and other packages, which take seconds, only where a command runs."""
 

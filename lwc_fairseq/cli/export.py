@@ -1,0 +1,38 @@
+"""`lwc-fairseq export`: a folder that translates without PyTorch and fairseq."""
+
+import argparse
+from pathlib import Path
+
+from lwc_fairseq_compat import UserError
+
+from .arguments import add_user_dir
+
+
+def add_export(commands) -> None:
+    export = commands.add_parser(
+        "export",
+        help="a folder that translates without PyTorch",
+        description="Write a folder with a model as ONNX graphs, its vocabulary and translate.py, a program that needs "
+        "numpy and onnxruntime, but neither PyTorch nor fairseq.",
+    )
+    export.add_argument("checkpoint", type=Path, help="a layer-wise coordinated Transformer")
+    export.add_argument("folder", type=Path, help="where everything goes; must not exist")
+    export.add_argument(
+        "--data", type=Path, help="a folder that fairseq-preprocess wrote (default: that of the training)"
+    )
+    export.add_argument("--int8", action="store_true", help="write the weights of products as 8-bit whole numbers")
+    add_user_dir(export)
+    export.set_defaults(call=export_command)
+
+
+def export_command(args: argparse.Namespace) -> int:
+    from ..files import import_plugins
+
+    if args.folder.exists():
+        raise UserError(f"{args.folder} exists: remove it, or give another folder")
+    import_plugins(args.user_dir)
+    from ..export.folder import write_folder
+
+    write_folder(args.checkpoint, args.data, args.folder, args.int8)
+    print(f"wrote {args.folder}: try `python {args.folder}/translate.py < text`")
+    return 0

@@ -1,0 +1,301 @@
+"""Translate lines of text with an exported model. It needs numpy and onnxruntime, and what `model.json` says of text.
+
+    python FOLDER/translate.py < raw.de > raw.en
+
+Each line of the input becomes a line of the output. From Python: `Model("FOLDER").translate(["Ein Satz ."])`.
+"""
+
+import argparse
+import io
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+
+MORE_TOKENS = 16
+"""The cache grows by so many tokens at a time."""
+
+UNFINISHED_SHARE = 0.75
+"""Finished sentences leave a batch when at most this share of it is unfinished."""
+
+Hypothesis = tuple[float, list[int]]
+"""Its score, log P divided by the penalty of its length, and its tokens with the end symbol."""
+
+Array = np.ndarray[Any, Any]
+
+
+class Model:
+    """An exported model.
+
+    Args:
+        folder: what `lwc-fairseq export` wrote.
+        threads: threads of each operation; by default, one for each core.
+    """
+
+    def __init__(self, folder: str | Path, threads: int = 0):
+        self.folder = Path(folder)
+        self.settings = json.loads((self.folder / "model.json").read_text(encoding="utf-8"))
+        self.words = (self.folder / "vocabulary.txt").read_text(encoding="utf-8").split("\n")[:-1]
+        self.numbers = {word: number for number, word in enumerate(self.words)}
+        self.pad, self.end, self.unknown = (self.settings[name] for name in ("pad", "end", "unknown"))
+        self.text = Text(self.folder, self.settings["text"])
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        self.encoder, self.step = (
+            onnxruntime.InferenceSession(self.folder / f"{name}.onnx", options, providers=["CPUExecutionProvider"])
+            for name in ("encoder", "step")
+        )
+        self.missing: Counter[str] = Counter()
+        """The words of the input that are not in the vocabulary."""
+
+    def translate(
+        self, lines: list[str], n_best: int = 1, batch_size: int = 64, **search
+    ) -> list[list[tuple[float, str]]]:
+        """Return the scores and texts of the `n_best` translations of each line, best first.
+
+        Args:
+            batch_size: the number of sentences that are translated at a time.
+            search: options of :meth:`search`.
+        """
+        sources = [self.encode(line) for line in lines]
+        found: list[list[Hypothesis]] = [[(0.0, [self.end])]] * len(lines)
+        order = sorted((i for i, source in enumerate(sources) if len(source) > 1), key=lambda i: len(sources[i]))
+        for start in range(0, len(order), batch_size):
+            batch = order[start : start + batch_size]
+            for i, hypotheses in zip(batch, self.search([sources[i] for i in batch], **search), strict=True):
+                found[i] = hypotheses
+        return [[(score, self.decode(tokens)) for score, tokens in best[:n_best]] for best in found]
+
+    def encode(self, line: str) -> list[int]:
+        """Return the numbers of a line's tokens and the end symbol. A line that is too long loses its last tokens."""
+        tokens = self.text.encode(line).split()
+        self.missing.update(token for token in tokens if token not in self.numbers)
+        longest = self.settings["max_source"] - 1
+        if len(tokens) > longest:
+            warn(f"a line of {len(tokens)} tokens: the model reads the first {longest}")
+        return [*(self.numbers.get(token, self.unknown) for token in tokens[:longest]), self.end]
+
+    def decode(self, tokens: list[int]) -> str:
+        return self.text.decode(" ".join(self.words[token] for token in tokens if token != self.end))
+
+    def search(
+        self, sources: list[list[int]], beam: int = 5, lenpen: float = 1.0, gnmt_length_penalty: bool | None = None
+    ) -> list[list[Hypothesis]]:
+        """Return the `beam` best translations of each source, best first.
+
+        Args:
+            lenpen: α, the power of the length penalty.
+            gnmt_length_penalty: divide log P by ((5 + length) / 6)^α instead of length^α; by default as the model says.
+        """
+        if 2 * beam + 1 >= len(self.words):
+            raise SystemExit(f"a beam of {beam} needs more than {len(self.words)} words in the vocabulary: lower it")
+        gnmt = self.settings["gnmt_length_penalty"] if gnmt_length_penalty is None else gnmt_length_penalty
+
+        def score(log_probability: float, tokens: list[int]) -> float:
+            return log_probability / ((5 + len(tokens)) / 6 if gnmt else len(tokens)) ** lenpen
+
+        finished = self.beams(sources, beam)
+        return [sorted(((score(*one), one[1]) for one in best), key=lambda one: -one[0]) for best in finished]
+
+    def beams(self, sources: list[list[int]], beam: int) -> list[list[Hypothesis]]:
+        """Return the first `beam` hypotheses of each source that end, with log P as their score. It is the search of
+        fairseq.
+
+        In step t, `cache` has the keys and values of the first t tokens. Hypothesis k of a sentence wrote those of its
+        token t into slot t · beam + k, and `slots` says which hypothesis wrote each token that it continues.
+        """
+        batch: Array = np.full((len(sources), max(map(len, sources))), self.pad)
+        for row, source in zip(batch, sources, strict=True):
+            row[: len(source)] = source
+        finished: list[list[Hypothesis]] = [[] for _ in sources]
+        sentences: Array = np.arange(len(sources))
+        memory = self.encoder.run(None, {"source": batch})
+        names = [f"{part}_{layer}" for layer in range(len(memory) // 2) for part in ("keys", "values")]
+        heads, width = memory[0].shape[1:3]
+
+        def empty(slots: int) -> list[np.ndarray]:
+            keys, values = (len(sentences), heads, width, slots), (len(sentences), heads, slots, width)
+            return [np.zeros(values if i % 2 else keys, np.float32) for i in range(len(memory))]
+
+        cache = empty(MORE_TOKENS * beam)
+        last: Array = np.full((len(sources), beam), self.end)
+        tokens: Array = np.zeros((len(sources), beam, 0), np.int64)
+        slots: Array = tokens
+        totals: Array = np.zeros((len(sources), beam), np.float32)
+        totals[:, 1:] = -np.inf  # all hypotheses are equal before the first step
+        max_len = min(200, self.settings["max_target"] - 1)
+        for t in range(max_len + 1):
+            count, here = len(sentences), slice(t * beam, (t + 1) * beam)
+            if here.start == cache[0].shape[3]:
+                pairs = zip(cache, empty(MORE_TOKENS * beam), strict=True)
+                cache = [np.concatenate(pair, axis=2 if i % 2 else 3) for i, pair in enumerate(pairs)]
+            visible = np.zeros((count, beam, cache[0].shape[3]), bool)
+            visible[:, :, : here.start] = (slots[..., None] == np.arange(beam)).reshape(count, beam, -1)
+            given = {"tokens": last, "length": np.array(t), "source": batch, "visible": visible}
+            for kind, parts in (("memory", memory), ("cache", cache)):
+                given |= {f"{kind}_{name}": part for name, part in zip(names, parts, strict=True)}
+            scores, types, ends, *new = self.step.run(None, given)
+            for i, (cached, part) in enumerate(zip(cache, new, strict=True)):
+                cached[(..., here, slice(None)) if i % 2 else (..., here)] = part
+            if t == max_len:
+                scores, types = ends[..., None], np.full((count, beam, 1), self.end)
+            elif t == 0:
+                scores = np.where(types == self.end, -np.inf, scores)  # a translation has a word
+            flat = (scores + totals[..., None]).reshape(count, -1)
+            best = np.argsort(-flat, axis=1, kind="stable")[:, : 2 * beam]
+            totals = np.take_along_axis(flat, best, 1)
+            last = np.take_along_axis(types.reshape(count, -1), best, 1)
+            parents = best // scores.shape[2]
+            is_end = (last == self.end) & (totals > -np.inf)
+            for i, j in np.argwhere(is_end[:, :beam]):
+                hypotheses = finished[sentences[i]]
+                if len(hypotheses) < beam:
+                    hypotheses.append((float(totals[i, j]), [*tokens[i, parents[i, j]].tolist(), self.end]))
+            rest = [i for i in range(count) if len(finished[sentences[i]]) < beam]
+            if t == max_len or not rest:
+                break
+            if len(rest) <= UNFINISHED_SHARE * count:
+                memory, cache = [part[rest] for part in memory], [part[rest] for part in cache]
+                kept = (sentences, batch, is_end, totals, last, parents, tokens, slots)
+                sentences, batch, is_end, totals, last, parents, tokens, slots = (x[rest] for x in kept)
+            chosen = np.argsort(is_end, axis=1, kind="stable")[:, :beam]  # end symbols come last
+            totals, last, parents = (np.take_along_axis(x, chosen, 1) for x in (totals, last, parents))
+            tokens = np.append(np.take_along_axis(tokens, parents[..., None], 1), last[..., None], axis=2)
+            slots = np.append(np.take_along_axis(slots, parents[..., None], 1), parents[..., None], axis=2)
+        return finished
+
+
+class Text:
+    """Converts lines to tokens, and tokens to lines, as the recipe of the training data did.
+
+    Args:
+        settings: the keys of `text.yaml`, as far as they are given.
+        detokenize: whether `decode` also undoes tokenization and truecasing.
+    """
+
+    def __init__(self, folder: Path, settings: dict, detokenize: bool = False):
+        self.settings, self.detokenize = settings, detokenize
+        source, target = (settings.get(side) for side in ("source", "target"))
+        self.before: list[Callable[[str], str]] = []
+        if settings.get("normalize"):
+            from sacremoses import MosesPunctNormalizer
+
+            self.before.append(MosesPunctNormalizer(source).normalize)
+        if settings.get("tokenize"):
+            from sacremoses import MosesTokenizer
+
+            tokenize, hyphens = MosesTokenizer(source).tokenize, settings.get("split_hyphens", False)
+            self.before.append(lambda line: tokenize(line, hyphens, return_str=True))
+        if settings.get("case") == "truecase":
+            from sacremoses import MosesTruecaser
+
+            truecase = MosesTruecaser(str(folder / settings["case_model"])).truecase
+            self.before.append(lambda line: truecase(line, return_str=True))
+        if settings.get("case") == "lower":
+            self.before.append(str.lower)
+        codes = folder / settings["codes"] if settings.get("codes") else None
+        if settings.get("bpe") == "subword_nmt":
+            from subword_nmt.apply_bpe import BPE
+
+            assert codes is not None
+            with codes.open(encoding="utf-8") as file:
+                self.before.append(BPE(file).process_line)
+        self.pieces = None
+        if settings.get("bpe") == "sentencepiece":
+            from sentencepiece import SentencePieceProcessor
+
+            pieces = self.pieces = SentencePieceProcessor(model_file=str(codes))
+            self.before.append(lambda line: " ".join(pieces.encode(line, out_type=str)))
+        self.target = target
+
+    def encode(self, line: str) -> str:
+        """Return the tokens of a line, separated by spaces."""
+        for change in self.before:
+            line = change(line)
+        return line
+
+    def decode(self, text: str) -> str:
+        """Convert the tokens of a translation, separated by spaces, to text."""
+        settings = self.settings
+        if self.pieces:
+            text = text.replace(" ", "").replace("▁", " ").strip()
+        elif settings.get("bpe"):
+            text = f"{text} ".replace("@@ ", "").strip()
+        if not self.detokenize:
+            return text
+        from sacremoses import MosesDetokenizer, MosesDetruecaser
+
+        if settings.get("case") == "truecase":
+            text = MosesDetruecaser().detruecase(text, return_str=True)
+        if settings.get("tokenize_target", settings.get("tokenize")):
+            text = MosesDetokenizer(self.target).detokenize(text.split())
+        return text
+
+
+def warn(what: str) -> None:
+    print(f"translate: warning: {what}", file=sys.stderr)
+
+
+def positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text}: must be at least 1")
+    return number
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Translate the lines of standard input.")
+    parser.add_argument("--beam", type=positive, default=5, help="hypotheses that the search follows (default: 5)")
+    parser.add_argument("--lenpen", type=float, default=1.0, help="power of the length penalty (default: 1)")
+    parser.add_argument(
+        "--gnmt-length-penalty", action="store_true", default=None, help="the length penalty of Wu et al., 2016"
+    )
+    parser.add_argument("--n-best", type=positive, default=1, metavar="N", help="lines for each line (default: 1)")
+    parser.add_argument("--scores", action="store_true", help="write the score and a tab before each translation")
+    parser.add_argument(
+        "--batch-size", type=positive, default=64, metavar="N", help="sentences at a time (default: 64)"
+    )
+    parser.add_argument("--threads", type=positive, default=0, metavar="N", help="threads (default: one for each core)")
+    parser.add_argument("--detokenize", action="store_true", help="write raw text instead of tokens")
+    args = parser.parse_args()
+    if args.n_best > args.beam:
+        parser.error(f"--n-best {args.n_best} is more than --beam {args.beam}: raise the beam")
+    return args
+
+
+def buffers(lines: Iterator[str], size: int) -> Iterator[list[str]]:
+    while buffer := [line.removesuffix("\n") for line in islice(lines, size)]:
+        yield buffer
+
+
+def main() -> None:
+    args = arguments()
+    for stream in (sys.stdin, sys.stdout):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="replace")
+    model = Model(Path(__file__).parent, args.threads)
+    model.text.detokenize = args.detokenize
+    search = {"beam": args.beam, "lenpen": args.lenpen, "gnmt_length_penalty": args.gnmt_length_penalty}
+    for lines in buffers(sys.stdin, 1 if sys.stdin.isatty() else 1024):
+        for translations in model.translate(lines, args.n_best, args.batch_size, **search):
+            for score, text in translations:
+                print(f"{score:.4f}\t{text}" if args.scores else text)
+        sys.stdout.flush()
+    if model.missing:
+        words = " ".join(word for word, _ in model.missing.most_common(5))
+        warn(f"{model.missing.total()} tokens are not in the vocabulary, most often: {words}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except BrokenPipeError:  # the reader of the output, such as `head`, has ended
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
