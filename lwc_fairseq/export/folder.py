@@ -25,7 +25,8 @@ def write_folder(checkpoint: Path, data: Path | None, folder: Path, int8: bool) 
 
     Args:
         data: the folder with the dictionaries and `text.yaml`; None for that of the training.
-        int8: whether the weights of matrix products become 8-bit whole numbers.
+        int8: whether the weights of matrix products become 8-bit whole numbers. Products then round their other factor
+            likewise.
 
     Raises:
         UserError: a package is missing, or the model is not one that can be exported.
@@ -46,27 +47,22 @@ def write_folder(checkpoint: Path, data: Path | None, folder: Path, int8: bool) 
             with warnings.catch_warnings(action="ignore"):
                 write_graphs(network, str(making), model.tgt_dict.eos())
                 if int8:
-                    quantize(making)
+                    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+                    for path in making.glob("*.onnx"):
+                        quantize_dynamic(path, path, weight_type=QuantType.QInt8)
         finally:
             logging.disable(logging.NOTSET)
-        write_text(model, making, Path(data) if data else Path(model.cfg.task.data))
+        write_text(model, making)
         for name in COPIED:
             shutil.copy(Path(__file__).with_name(name), making / name)
 
 
-def quantize(folder: Path) -> None:
-    """Convert the weights of matrix products to whole numbers of 8 bits. Products round their other factor likewise."""
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-
-    for path in folder.glob("*.onnx"):
-        quantize_dynamic(path, path, weight_type=QuantType.QInt8)
-
-
-def write_text(model: Translator, folder: Path, data: Path) -> None:
+def write_text(model: Translator, folder: Path) -> None:
     """Write the vocabulary, the files that `text.yaml` names, and the settings of translate.py."""
     words = model.tgt_dict
     (folder / "vocabulary.txt").write_text("".join(f"{word}\n" for word in words.symbols), encoding="utf-8")
-    preparation = read_preparation(data)
+    preparation = read_preparation(Path(model.cfg.task.data))
     text = (
         {} if preparation is None else {key: value for key, value in asdict(preparation).items() if value is not None}
     )

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -37,15 +37,16 @@ class Model:
     Args:
         folder: what `lwc-fairseq export` wrote.
         threads: threads of each operation; by default, one for each core.
+        detokenize: whether translations are raw text instead of tokens.
     """
 
-    def __init__(self, folder: str | Path, threads: int = 0):
+    def __init__(self, folder: str | Path, threads: int = 0, detokenize: bool = False):
         self.folder = Path(folder)
         self.settings = json.loads((self.folder / "model.json").read_text(encoding="utf-8"))
         self.words = (self.folder / "vocabulary.txt").read_text(encoding="utf-8").split("\n")[:-1]
         self.numbers = {word: number for number, word in enumerate(self.words)}
         self.pad, self.end, self.unknown = (self.settings[name] for name in ("pad", "end", "unknown"))
-        self.text = Text(self.folder, self.settings["text"])
+        self.text = Text(self.folder, self.settings["text"], detokenize)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         self.encoder, self.step = (
@@ -180,7 +181,7 @@ class Text:
         detokenize: whether `decode` also undoes tokenization and truecasing.
     """
 
-    def __init__(self, folder: Path, settings: dict, detokenize: bool = False):
+    def __init__(self, folder: Path, settings: dict, detokenize: bool):
         self.settings, self.detokenize = settings, detokenize
         source, target = (settings.get(side) for side in ("source", "target"))
         self.before: list[Callable[[str], str]] = []
@@ -270,20 +271,15 @@ def arguments() -> argparse.Namespace:
     return args
 
 
-def buffers(lines: Iterator[str], size: int) -> Iterator[list[str]]:
-    while buffer := [line.removesuffix("\n") for line in islice(lines, size)]:
-        yield buffer
-
-
 def main() -> None:
     args = arguments()
     for stream in (sys.stdin, sys.stdout):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")
-    model = Model(Path(__file__).parent, args.threads)
-    model.text.detokenize = args.detokenize
+    model = Model(Path(__file__).parent, args.threads, args.detokenize)
     search = {"beam": args.beam, "lenpen": args.lenpen, "gnmt_length_penalty": args.gnmt_length_penalty}
-    for lines in buffers(sys.stdin, 1 if sys.stdin.isatty() else 1024):
+    size = 1 if sys.stdin.isatty() else 1024  # lines that are read before they are translated
+    while lines := [line.removesuffix("\n") for line in islice(sys.stdin, size)]:
         for translations in model.translate(lines, args.n_best, args.batch_size, **search):
             for score, text in translations:
                 print(f"{score:.4f}\t{text}" if args.scores else text)
