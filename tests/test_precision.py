@@ -10,7 +10,7 @@ from fairseq.optim.fp16_optimizer import FP16Optimizer, MemoryEfficientFP16Optim
 from fairseq.optim.sgd import SGD
 from omegaconf import OmegaConf
 
-from conftest import FAMILIES, LONG, TASK, TINY_TRAINING, hypotheses, run
+from conftest import FAMILIES, LONG, TASK, TINY_TRAINING, hypotheses, run, run_python
 from lwc_fairseq import load
 from lwc_fairseq.optim import FusedAdam, FusedAdamConfig
 from lwc_fairseq_compat import UserError, precision
@@ -92,6 +92,20 @@ def trainings(request, tiny_data, tmp_path_factory):
     return done
 
 
+VALIDATES = """
+import torch
+from fairseq_cli.validate import cli_main
+
+autocast = set()
+torch.nn.modules.module.register_module_forward_pre_hook(
+    lambda module, _: autocast.add(torch.is_autocast_enabled("cpu")) if isinstance(module, torch.nn.Embedding) else None
+)
+cli_main()
+print(autocast)
+"""
+"""A validation, after which it prints whether the model was autocast. Losses are too coarse to show it."""
+
+
 class TestBfloat16:
     def test_losses_are_those_of_32_bits_but_for_rounding(self, trainings):
         single, half, mixed = (losses(logged) for logged, _ in trainings.values())
@@ -123,6 +137,8 @@ class TestBfloat16:
         command = ("fairseq-validate", tiny_data, *TASK, "--path", path, "--cpu", "--max-tokens", "99")
         single, half = (losses(run(*command, *option)) for option in ((), ("--bf16",)))
         assert single == pytest.approx(half, rel=1e-2)
+        assert run_python("-c", VALIDATES, *command[1:], "--bf16").stdout.splitlines()[-1] == "{True}"
+        assert run_python("-c", VALIDATES, *command[1:]).stdout.splitlines()[-1] == "{False}"
 
     def test_load(self, trainings, tiny_data, monkeypatch):
         monkeypatch.setattr(precision, "seconds_of_product", lambda matrix: 1.0)
