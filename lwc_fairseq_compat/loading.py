@@ -1,5 +1,8 @@
-"""Loading models: patches that compare a checkpoint's plugin and task with those of the command, that load a model
-without the files that initialized it, and that let models, tasks and options be copied to other processes."""
+"""Loading models.
+
+Some patches compare a checkpoint's plugin and task with those of the command. Others load a model without the files
+that initialized it, or let models, tasks and options be copied to other processes.
+"""
 
 import contextlib
 import copyreg
