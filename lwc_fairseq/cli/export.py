@@ -15,7 +15,7 @@ def add_export(commands) -> None:
         description="Write a folder with a model as ONNX graphs, its vocabulary and translate.py, a program that needs "
         "numpy and onnxruntime, but neither PyTorch nor fairseq.",
     )
-    export.add_argument("checkpoint", type=Path, help="a layer-wise coordinated Transformer")
+    export.add_argument("checkpoint", type=Path, help="a checkpoint of this plugin or of fairseq's Transformer")
     export.add_argument("folder", type=Path, help="where everything goes; must not exist")
     export.add_argument(
         "--data", type=Path, help="a folder that fairseq-preprocess wrote (default: that of the training)"

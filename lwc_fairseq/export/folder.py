@@ -5,15 +5,26 @@ import json
 import logging
 import shutil
 import warnings
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq.models import BaseFairseqModel
+from fairseq.models.transformer import TransformerModelBase
 
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.files import whole_file
 
+from ..data.reverse import is_reversed
 from ..hub import Translator, load
+from ..models.abd import ABDModel
 from ..models.lwc_transformer import CoordinatedStack, LWCTransformerModel
-from ..preparation import read_preparation
+from ..models.nsc import NSCModel
+from ..models.rnnsearch import RecurrentModel
+from ..models.transformer import ContextGateTransformer
+from ..preparation import Preparation, read_preparation
 
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 COPIED = ("translate.py", "README.md")
@@ -35,43 +46,103 @@ def write_folder(checkpoint: Path, data: Path | None, folder: Path, int8: bool) 
         raise UserError(f"export needs {', '.join(missing)}: pip install {' '.join(missing)}")
     model = load(checkpoint, data)
     (network,) = model.models
-    if not isinstance(network, LWCTransformerModel) or type(network.encoder.stack) is not CoordinatedStack:
-        raise UserError(f"{checkpoint}: only the layer-wise coordinated Transformer without ablations can be exported")
-    from .lwc import write_graphs
+    write_graphs = graphs_of(network)
+    if write_graphs is None:
+        raise UserError(
+            f"{checkpoint}: a {type(network).__name__} cannot be exported: give an LWC Transformer without ablations, "
+            "a recurrent model that translates alone, or a Transformer of fairseq without a context gate"
+        )
 
     with whole_file(folder) as making:
         making = Path(making)
         making.mkdir()
-        logging.disable(logging.WARNING)  # those of PyTorch's exporter and of onnxruntime are not for users
-        try:
-            with warnings.catch_warnings(action="ignore"):
-                write_graphs(network, str(making), model.tgt_dict.eos())
-                if int8:
-                    from onnxruntime.quantization import QuantType, quantize_dynamic
-
-                    for path in making.glob("*.onnx"):
-                        quantize_dynamic(path, path, weight_type=QuantType.QInt8)
-        finally:
-            logging.disable(logging.NOTSET)
         write_text(model, making)
         for name in COPIED:
             shutil.copy(Path(__file__).with_name(name), making / name)
+        logging.disable(logging.WARNING)  # those of PyTorch's exporter and of onnxruntime are not for users
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                write_graphs(network, making)
+                check_scores(network, making)
+                if int8:
+                    quantize(making)
+        finally:
+            logging.disable(logging.NOTSET)
+
+
+def check_scores(network: BaseFairseqModel, folder: Path) -> None:
+    """Translate a source with the graphs, and compare the score of its translation with that of the model.
+
+    Raises:
+        UserError: the scores differ.
+    """
+    from .translate import Model
+
+    exported = Model(folder, threads=1)
+    words = range(network.encoder.dictionary.nspecial, len(network.encoder.dictionary))
+    source = [*words[:7], exported.end]
+    score, tokens = exported.search([source], beam=2)[0][0]
+    inputs = torch.tensor([[exported.end, *tokens[:-1]]])
+    with torch.no_grad():
+        out = network(torch.tensor([source]), torch.tensor([len(source)]), inputs)
+        scores = network.get_normalized_probs(out, log_probs=True)[0]
+    expected = float(scores[range(len(tokens)), tokens].mean())
+    if not abs(score - expected) < 1e-3:
+        raise UserError(
+            f"the exported {type(network).__name__} does not compute what the model does: it gives a translation the "
+            f"score {score:.4f} instead of {expected:.4f}; perhaps the model has options that export does not know"
+        )
+
+
+def quantize(folder: Path) -> None:
+    """Replace the weights of matrix products by 8-bit whole numbers."""
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    for path in folder.glob("*.onnx"):
+        quantize_dynamic(path, path, weight_type=QuantType.QInt8, extra_options={"EnableSubgraph": True})
+
+
+def graphs_of(network: BaseFairseqModel) -> Callable[[Any, Path], None] | None:
+    """Return the function that writes the graphs of a model to a folder, or None if there is none."""
+    if isinstance(network, LWCTransformerModel) and type(network.encoder.stack) is CoordinatedStack:
+        from .lwc import write_graphs
+    elif isinstance(network, RecurrentModel) and not isinstance(network, NSCModel):
+        from .recurrent import write_graphs
+    elif isinstance(network, TransformerModelBase) and not isinstance(network, ContextGateTransformer):
+        from .transformer import write_graphs
+    else:
+        return None
+    return write_graphs
 
 
 def write_text(model: Translator, folder: Path) -> None:
-    """Write the vocabulary, the files that `text.yaml` names, and the settings of translate.py."""
+    """Write the vocabularies, the files that `text.yaml` names, and the settings of translate.py."""
     words = model.tgt_dict
-    (folder / "vocabulary.txt").write_text("".join(f"{word}\n" for word in words.symbols), encoding="utf-8")
-    preparation = read_preparation(Path(model.cfg.task.data))
-    text = (
-        {} if preparation is None else {key: value for key, value in asdict(preparation).items() if value is not None}
-    )
-    for key in ("codes", "case_model"):
-        if key in text:
-            shutil.copy(text[key], folder / key)
-            text[key] = key
+    for side, dictionary in (("source", model.src_dict), ("target", words)):
+        (folder / f"{side}.txt").write_text("".join(f"{word}\n" for word in dictionary.symbols), encoding="utf-8")
     max_source, max_target = model.max_positions
-    settings = {"pad": words.pad(), "end": words.eos(), "unknown": words.unk(), "text": text}
-    settings |= {"max_source": max_source, "max_target": max_target}
-    settings["gnmt_length_penalty"] = bool(model.cfg.task.get("gnmt_length_penalty"))
+    settings = {
+        "pad": words.pad(),
+        "end": words.eos(),
+        "unknown": words.unk(),
+        "max_source": max_source,
+        "max_target": max_target,
+        "gnmt_length_penalty": bool(model.cfg.task.get("gnmt_length_penalty")),
+        "right_to_left": is_reversed(model.cfg.task),
+        "text": copy_preparation(read_preparation(Path(model.cfg.task.data)), folder),
+    }
+    (network,) = model.models
+    if isinstance(network, ABDModel):
+        options = network.decoder.cfg
+        settings["longest_reverse"] = [options.max_reverse_len_a, options.max_reverse_len_b]
     (folder / "model.json").write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
+
+
+def copy_preparation(preparation: Preparation | None, folder: Path) -> dict[str, Any]:
+    """Copy the files that a preparation names to a folder, and return its settings with the names of the copies."""
+    settings = {} if preparation is None else asdict(preparation)
+    settings = {key: value for key, value in settings.items() if value is not None}
+    for key in {"codes", "case_model"} & set(settings):
+        shutil.copy(settings[key], folder / key)
+        settings[key] = key
+    return settings

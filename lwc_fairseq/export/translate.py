@@ -12,7 +12,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -43,16 +43,20 @@ class Model:
     def __init__(self, folder: str | Path, threads: int = 0, detokenize: bool = False):
         self.folder = Path(folder)
         self.settings = json.loads((self.folder / "model.json").read_text(encoding="utf-8"))
-        self.words = (self.folder / "vocabulary.txt").read_text(encoding="utf-8").split("\n")[:-1]
-        self.numbers = {word: number for number, word in enumerate(self.words)}
+        source, self.words = (
+            (self.folder / f"{side}.txt").read_text(encoding="utf-8").split("\n")[:-1] for side in ("source", "target")
+        )
+        self.numbers = {word: number for number, word in enumerate(source)}
         self.pad, self.end, self.unknown = (self.settings[name] for name in ("pad", "end", "unknown"))
         self.text = Text(self.folder, self.settings["text"], detokenize)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
-        self.encoder, self.step = (
-            onnxruntime.InferenceSession(self.folder / f"{name}.onnx", options, providers=["CPUExecutionProvider"])
-            for name in ("encoder", "step")
-        )
+        self.graphs = {
+            path.stem: onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+            for path in self.folder.glob("*.onnx")
+        }
+        inputs = [place.name for place in self.graphs["step"].get_inputs()]
+        self.caches = [name for name in inputs if name.startswith("cache")]
         self.missing: Counter[str] = Counter()
         """The words of the input that are not in the vocabulary."""
 
@@ -84,7 +88,8 @@ class Model:
         return [*(self.numbers.get(token, self.unknown) for token in tokens[:longest]), self.end]
 
     def decode(self, tokens: list[int]) -> str:
-        return self.text.decode(" ".join(self.words[token] for token in tokens if token != self.end))
+        words = [self.words[token] for token in tokens if token != self.end]
+        return self.text.decode(" ".join(reversed(words) if self.settings["right_to_left"] else words))
 
     def search(
         self, sources: list[list[int]], beam: int = 5, lenpen: float = 1.0, gnmt_length_penalty: bool | None = None
@@ -106,71 +111,106 @@ class Model:
         return [sorted(((score(*one), one[1]) for one in best), key=lambda one: -one[0]) for best in finished]
 
     def beams(self, sources: list[list[int]], beam: int) -> list[list[Hypothesis]]:
-        """Return the first `beam` hypotheses of each source that end, with log P as their score. It is the search of
+        """Return the first `beam` hypotheses of each sentence that end, with log P as their score. It is the search of
         fairseq.
 
-        In step t, `cache` has the keys and values of the first t tokens. Hypothesis k of a sentence wrote those of its
-        token t into slot t · beam + k, and `slots` says which hypothesis wrote each token that it continues.
+        `given` holds the inputs of the graph `step`, which README.md describes. A decoder has either one state for each
+        hypothesis or a cache of keys and values. In step t, the cache has those of the first t tokens, and `slots` says
+        which hypothesis wrote each token that a hypothesis continues.
         """
-        batch: Array = np.full((len(sources), max(map(len, sources))), self.pad)
-        for row, source in zip(batch, sources, strict=True):
-            row[: len(source)] = source
+        source: Array = np.full((len(sources), max(map(len, sources))), self.pad)
+        for row, tokens_of_row in zip(source, sources, strict=True):
+            row[: len(tokens_of_row)] = tokens_of_row
+        given = {"source": source} | self.run("encoder", {"source": source})
+        if "reverse" in self.graphs:
+            given |= self.reverse_translations(given)
+        if "state" in given:
+            given["state"] = np.repeat(given["state"][:, None], beam, axis=1)
         finished: list[list[Hypothesis]] = [[] for _ in sources]
         sentences: Array = np.arange(len(sources))
-        memory = self.encoder.run(None, {"source": batch})
-        names = [f"{part}_{layer}" for layer in range(len(memory) // 2) for part in ("keys", "values")]
-        heads, width = memory[0].shape[1:3]
-
-        def empty(slots: int) -> list[np.ndarray]:
-            keys, values = (len(sentences), heads, width, slots), (len(sentences), heads, slots, width)
-            return [np.zeros(values if i % 2 else keys, np.float32) for i in range(len(memory))]
-
-        cache = empty(MORE_TOKENS * beam)
-        last: Array = np.full((len(sources), beam), self.end)
         tokens: Array = np.zeros((len(sources), beam, 0), np.int64)
         slots: Array = tokens
+        given["tokens"] = np.full((len(sources), beam), self.end)
         totals: Array = np.zeros((len(sources), beam), np.float32)
         totals[:, 1:] = -np.inf  # all hypotheses are equal before the first step
         max_len = min(200, self.settings["max_target"] - 1)
         for t in range(max_len + 1):
-            count, here = len(sentences), slice(t * beam, (t + 1) * beam)
-            if here.start == cache[0].shape[3]:
-                pairs = zip(cache, empty(MORE_TOKENS * beam), strict=True)
-                cache = [np.concatenate(pair, axis=2 if i % 2 else 3) for i, pair in enumerate(pairs)]
-            visible = np.zeros((count, beam, cache[0].shape[3]), bool)
-            visible[:, :, : here.start] = (slots[..., None] == np.arange(beam)).reshape(count, beam, -1)
-            given = {"tokens": last, "length": np.array(t), "source": batch, "visible": visible}
-            for kind, parts in (("memory", memory), ("cache", cache)):
-                given |= {f"{kind}_{name}": part for name, part in zip(names, parts, strict=True)}
-            scores, types, ends, *new = self.step.run(None, given)
-            for i, (cached, part) in enumerate(zip(cache, new, strict=True)):
-                cached[(..., here, slice(None)) if i % 2 else (..., here)] = part
+            given["length"], here = np.array(t), slice(t * beam, (t + 1) * beam)
+            if self.caches:
+                self.reserve(given, here.start, MORE_TOKENS * beam)
+                given["visible"] = np.zeros((*totals.shape, given[self.caches[0]].shape[2]), bool)
+                given["visible"][..., : here.start] = (slots[..., None] == np.arange(beam)).reshape(*totals.shape, -1)
+            out = self.run("step", given)
+            for name in self.caches:
+                given[name][:, :, here] = out[name.replace("cache", "new")]
+            if "state" in given:
+                given["state"] = out["new_state"]
+            scores, types = out["scores"], out["types"]
             if t == max_len:
-                scores, types = ends[..., None], np.full((count, beam, 1), self.end)
+                scores, types = out["ends"][..., None], np.full((len(sentences), beam, 1), self.end)
             elif t == 0:
                 scores = np.where(types == self.end, -np.inf, scores)  # a translation has a word
-            flat = (scores + totals[..., None]).reshape(count, -1)
+            flat = (scores + totals[..., None]).reshape(len(sentences), -1)
             best = np.argsort(-flat, axis=1, kind="stable")[:, : 2 * beam]
             totals = np.take_along_axis(flat, best, 1)
-            last = np.take_along_axis(types.reshape(count, -1), best, 1)
+            last = np.take_along_axis(types.reshape(len(sentences), -1), best, 1)
             parents = best // scores.shape[2]
             is_end = (last == self.end) & (totals > -np.inf)
             for i, j in np.argwhere(is_end[:, :beam]):
                 hypotheses = finished[sentences[i]]
                 if len(hypotheses) < beam:
                     hypotheses.append((float(totals[i, j]), [*tokens[i, parents[i, j]].tolist(), self.end]))
-            rest = [i for i in range(count) if len(finished[sentences[i]]) < beam]
+            rest = [i for i, sentence in enumerate(sentences) if len(finished[sentence]) < beam]
             if t == max_len or not rest:
                 break
-            if len(rest) <= UNFINISHED_SHARE * count:
-                memory, cache = [part[rest] for part in memory], [part[rest] for part in cache]
-                kept = (sentences, batch, is_end, totals, last, parents, tokens, slots)
-                sentences, batch, is_end, totals, last, parents, tokens, slots = (x[rest] for x in kept)
+            if len(rest) <= UNFINISHED_SHARE * len(sentences):
+                given = {name: part[rest] for name, part in given.items() if name != "length"}
+                kept = (sentences, is_end, totals, last, parents, tokens, slots)
+                sentences, is_end, totals, last, parents, tokens, slots = (x[rest] for x in kept)
             chosen = np.argsort(is_end, axis=1, kind="stable")[:, :beam]  # end symbols come last
             totals, last, parents = (np.take_along_axis(x, chosen, 1) for x in (totals, last, parents))
+            given["tokens"] = last
+            if "state" in given:
+                given["state"] = np.take_along_axis(given["state"], parents[..., None], 1)
             tokens = np.append(np.take_along_axis(tokens, parents[..., None], 1), last[..., None], axis=2)
             slots = np.append(np.take_along_axis(slots, parents[..., None], 1), parents[..., None], axis=2)
         return finished
+
+    def run(self, graph: str, given: dict[str, Array]) -> dict[str, Array]:
+        """Return the outputs of a graph by name."""
+        session = self.graphs[graph]
+        inputs = {place.name: given[place.name] for place in session.get_inputs()}
+        return dict(zip((place.name for place in session.get_outputs()), session.run(None, inputs), strict=True))
+
+    def reserve(self, given: dict[str, Array], slots: int, more: int) -> None:
+        """Give each cache that has no more than `slots` slots `more` of them. Apart from its slots, a cache has the
+        shape of the memory of its layer."""
+        for name in self.caches:
+            cache = given.get(name, given[name.replace("cache", "memory")][:, :, :0])
+            if cache.shape[2] == slots:
+                new = np.zeros((*cache.shape[:2], more, cache.shape[3]), np.float32)
+                given[name] = np.concatenate([cache, new], axis=2)
+
+    def reverse_translations(self, given: dict[str, Array]) -> dict[str, Array]:
+        """Search greedily for translations from right to left, and return what the step of the forward decoder reads of
+        them."""
+        source = given["source"]
+        factor, more = self.settings["longest_reverse"]
+        limits = np.maximum(1, (factor * (source != self.pad).sum(1) + more).astype(int))
+        tokens, state = np.full((len(source), 1), self.end), given["reverse_state"][:, None]
+        ended = np.zeros(len(source), bool)
+        columns, visible = [], []
+        for step in count(1):
+            out = self.run("reverse", {**given, "tokens": tokens, "state": state})
+            columns.append(out)
+            visible.append(~ended)
+            tokens, state = out["types"], out["new_state"]
+            ended = ended | (tokens[:, 0] == self.end) | (limits <= step)
+            if ended.all():
+                break
+        names = [name for name in columns[0] if name.startswith("reverse")]
+        read = {name: np.concatenate([out[name] for out in columns], axis=1) for name in names}
+        return read | {"reverse_visible": np.stack(visible, axis=1)}
 
 
 class Text:

@@ -214,7 +214,7 @@ class ABDDecoder(RecurrentDecoder):
         assert source.padding_mask is not None
         last = (~source.padding_mask).sum(1).sub(1).clamp(min=0)
         # The forward RNN's states are the first d of the 2d entries of h_i. --input-dropout has dropped some of them.
-        state = source.states[torch.arange(len(last), device=last.device), last].chunk(2, dim=-1)[0]
+        state = source.states[torch.arange(last.size(0), device=last.device), last].chunk(2, dim=-1)[0]
         return self.backward_decoder.begin(replace(encoder_out, final_state=state))
 
     def begin_forward(self, encoder_out: SourceMemory, reverse: Memory) -> DecodingState:

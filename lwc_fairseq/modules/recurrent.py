@@ -52,7 +52,7 @@ class GRUCell(nn.Module):
         """
         dim = state.size(1)
         gates = torch.sigmoid(projected[:, : 2 * dim] + F.linear(state, self.recurrent[: 2 * dim]))
-        update, reset = gates.chunk(2, dim=1)
+        update, reset = gates[:, :dim], gates[:, dim:]
         candidate = torch.tanh(projected[:, 2 * dim :] + F.linear(reset * state, self.recurrent[2 * dim :]))
         return (1 - update) * state + update * candidate
 
@@ -150,7 +150,7 @@ class AdditiveAttention(nn.Module):
     def forward(self, state: Tensor, memory: ProjectedMemory) -> tuple[Tensor, Tensor]:
         """Compute a (R, D) and α (R, n) from s (R, d). Each `beam` consecutive rows share the memory of a sentence."""
         keys, values = memory.keys, memory.values
-        query = self.query(state).unflatten(0, (len(keys), -1))[:, :, None]  # (S, beam, 1, d)
+        query = self.query(state).unflatten(0, (keys.size(0), -1))[:, :, None]  # (S, beam, 1, d)
         scores = torch.tanh(query + keys[:, None]) @ self.energy.to(keys.dtype)  # (S, beam, n)
         if memory.padding_mask is not None:
             scores = scores.masked_fill(memory.padding_mask[:, None], -torch.inf)
@@ -187,7 +187,7 @@ class MultiHeadAttention(nn.Module):
 
     def forward(self, state: Tensor, memory: ProjectedMemory) -> tuple[Tensor, Tensor]:
         """Compute a (R, d), and the weights (R, n), averaged over the heads, from s (R, d)."""
-        query = self._split(self.query(state).unflatten(0, (len(memory.keys), -1)))  # (S, H, beam, d/H)
+        query = self._split(self.query(state).unflatten(0, (memory.keys.size(0), -1)))  # (S, H, beam, d/H)
         scores = query @ memory.keys.transpose(2, 3) / math.sqrt(query.size(-1))  # (S, H, beam, n)
         if memory.padding_mask is not None:
             scores = scores.masked_fill(memory.padding_mask[:, None, None], -torch.inf)
@@ -244,7 +244,7 @@ class ConditionalGRU(nn.Module):
     @property
     def plain(self) -> bool:
         """Whether the kernels are not used. An attention without a kernel may have been set after construction."""
-        return self._plain or any(type(attention) is not AdditiveAttention for attention in self.attentions)
+        return self._plain or not all(isinstance(attention, AdditiveAttention) for attention in self.attentions)
 
     @property
     def context_dims(self) -> list[int]:
@@ -325,9 +325,10 @@ class SourceOrder:
         width = tokens.size(1)
         column = torch.arange(width, device=tokens.device).expand_as(tokens)
         first = real.int().argmax(1, keepdim=True)
-        # Rotate each row until its first token comes first; `columns` rotates it back.
-        self.tokens = tokens.gather(1, (column + first) % width)
-        self.columns = (column - first) % width
+        # Rotate each row until its first token comes first; `columns` rotates it back. ONNX cannot export `%` here.
+        rotated, back = column + first, column - first
+        self.tokens = tokens.gather(1, torch.where(rotated < width, rotated, rotated - width))
+        self.columns = torch.where(back < 0, back + width, back)
         last = real.sum(1, keepdim=True) - 1
         self.padding_mask = column > last
         self._backward = torch.where(self.padding_mask, column, last - column).T  # (n, B)

@@ -1,43 +1,67 @@
 """`lwc-fairseq export`, and the program in the folder that it writes."""
 
 import math
+import os
 import subprocess
-import sys
 
 import pytest
+import torch
+import yaml
+from sentencepiece import SentencePieceTrainer
 
-from conftest import FAMILIES, LONG, TASK, TINY_TRAINING, refused, run
+from conftest import FAMILIES, LONG, TASK, TINY_RECURRENT, TINY_TRAINING, refused, run
+from environments import environment_without
+from lwc_fairseq import load
+from lwc_fairseq.export.folder import check_scores, copy_preparation
+from lwc_fairseq.export.translate import Text
+from lwc_fairseq.preparation import Words, make_subwords, read_preparation
+from lwc_fairseq_compat import UserError
 
-WITHOUT_TORCH = """
-import runpy, sys
-sys.modules.update(torch=None, fairseq=None)
-runpy.run_path(sys.argv.pop(1), run_name="__main__")
-"""
+TINY_TRANSFORMER = (
+    *("--arch", "transformer_small", "--encoder-layers", "2", "--decoder-layers", "1", "--encoder-embed-dim", "16"),
+    *("--encoder-ffn-embed-dim", "32", "--encoder-attention-heads", "2", "--decoder-attention-heads", "4"),
+)
+TINY_LSTM = ("--arch", "lstm", "--encoder-embed-dim", "8", "--decoder-embed-dim", "8", "--decoder-hidden-size", "8")
 MODELS = {
-    "plain": (),
-    "windows": ("--windows", "2,3"),
-    "pre-norm": ("--layer-norm", "before", "--positions", "fairseq"),
+    "lwc": FAMILIES["lwc"],
+    "windows": (*FAMILIES["lwc"], "--windows", "2,3"),
+    "pre-norm": (*FAMILIES["lwc"], "--layer-norm", "before", "--positions", "fairseq"),
+    "transformer": TINY_TRANSFORMER,
+    "post-norm": (*TINY_TRANSFORMER, *("--arch", "transformer", "--share-all-embeddings", "--encoder-learned-pos")),
+    "rnnsearch": ("--arch", "rnnsearch", *TINY_RECURRENT, "--share-all-embeddings"),
+    "deepatt": FAMILIES["deepatt"],
+    "vdeepatt": (*FAMILIES["deepatt"], "--arch", "vdeepatt"),
+    "wideatt": (*FAMILIES["deepatt"], "--arch", "wideatt"),
+    "mheadnmt": ("--arch", "mheadnmt", *TINY_RECURRENT, "--attention-heads", "2"),
+    "abd": FAMILIES["abd"],
+    "right-to-left": ("--arch", "rnnsearch", *TINY_RECURRENT, "--reverse-target"),
 }
 
 
-def trained(data, folder, family, *flags):
-    training = (*TASK, *TINY_TRAINING, *FAMILIES[family], "--max-update", "9", "--lr", "0.02", *flags)
+def trained(data, folder, *flags):
+    training = (*TASK, *TINY_TRAINING, "--max-update", "9", "--lr", "0.02", *flags)
     run("fairseq-train", data, *training, "--save-dir", folder)
     return folder / "checkpoint_last.pt"
 
 
-def translate(folder, text, *flags, check=True):
-    """What the folder's program writes, in a process that can import neither PyTorch nor fairseq."""
-    command = [sys.executable, "-c", WITHOUT_TORCH, str(folder / "translate.py"), *flags]
-    done = subprocess.run(command, input=text, capture_output=True, text=True)
-    assert done.returncode == 0 or not check, done.stderr
-    return done
+@pytest.fixture(scope="module")
+def translate(tmp_path_factory):
+    """A function that runs the folder's program in an environment without PyTorch, fairseq and this plugin."""
+    environment = environment_without(tmp_path_factory.mktemp("environment"), "torch", "fairseq", "lwc_fairseq")
+
+    def call(folder, text, *flags):
+        command = ["python", folder / "translate.py", *flags]
+        return subprocess.run(
+            command, input=text, capture_output=True, text=True, check=True, env={**os.environ, **environment}
+        )
+
+    return call
 
 
 @pytest.fixture(scope="module", params=MODELS)
 def exported(request, tiny_data, tmp_path_factory):
     out = tmp_path_factory.mktemp("exported")
-    checkpoint = trained(tiny_data, out, "lwc", *MODELS[request.param])
+    checkpoint = trained(tiny_data, out, *MODELS[request.param])
     run("lwc-fairseq", "export", checkpoint, out / "model", "--data", tiny_data)
     return checkpoint, out / "model"
 
@@ -53,12 +77,12 @@ class TestTranslations:
     @pytest.mark.parametrize(
         "flags", [(), ("--beam", "2", "--batch-size", "1"), ("--gnmt-length-penalty", "--lenpen", "0.3")]
     )
-    def test_are_those_of_the_plugin(self, exported, tiny_data, text, flags):
+    def test_are_those_of_the_plugin(self, exported, translate, tiny_data, text, flags):
         checkpoint, folder = exported
         expected = run("lwc-fairseq", "translate", checkpoint, "--data", tiny_data, "--cpu", *flags, stdin=text).stdout
         assert translate(folder, text, *flags).stdout == expected
 
-    def test_scores_are_those_of_the_plugin(self, exported, tiny_data, tiny_text):
+    def test_scores_are_those_of_the_plugin(self, exported, translate, tiny_data, tiny_text):
         checkpoint, folder = exported
         sources = (tiny_text / "test.de").read_text()
         printed = run("fairseq-interactive", tiny_data, *TASK, "--path", checkpoint, "--cpu", stdin=sources).stdout
@@ -68,20 +92,31 @@ class TestTranslations:
         natural = [float(score) * math.log(2) for score, _ in expected]  # fairseq prints logarithms to base 2
         assert [float(score) for score, _ in found] == pytest.approx(natural, abs=1e-4)
 
-    def test_several_for_each_line(self, exported, text):
+    def test_several_for_each_line(self, exported, translate, text):
         _, folder = exported
         best = translate(folder, text, "--beam", "3").stdout.splitlines()
         lines = translate(folder, text, "--beam", "3", "--n-best", "3").stdout.splitlines()
         assert lines[::3][:4] == best[:4] and len(set(lines[:3])) == 3
 
-    def test_unknown_words_are_told(self, exported, text):
+    def test_graphs_of_other_weights_are_refused(self, exported, tiny_data):
+        checkpoint, folder = exported
+        (network,) = load(checkpoint, tiny_data).models
+        check_scores(network, folder)
+        with torch.no_grad():
+            for weight in network.parameters():
+                weight.mul_(1.1)
+        with pytest.raises(UserError, match="does not compute what the model does"):
+            check_scores(network, folder)
+
+    def test_unknown_words_are_told(self, exported, translate, text):
         _, folder = exported
         assert "1 tokens are not in the vocabulary, most often: neverseen" in translate(folder, text).stderr
 
 
 @pytest.mark.long
-def test_whole_numbers_of_8_bits(tiny_data, tmp_path, text):
-    checkpoint = trained(tiny_data, tmp_path, "lwc")
+@pytest.mark.parametrize("model", ["lwc", "transformer", "deepatt", "abd"])
+def test_whole_numbers_of_8_bits(tiny_data, tmp_path, translate, text, model):
+    checkpoint = trained(tiny_data, tmp_path, *MODELS[model])
     for name, flags in (("single", ()), ("int8", ("--int8",))):
         run("lwc-fairseq", "export", checkpoint, tmp_path / name, "--data", tiny_data, *flags)
     sizes = [(tmp_path / name / "step.onnx").stat().st_size for name in ("single", "int8")]
@@ -89,14 +124,55 @@ def test_whole_numbers_of_8_bits(tiny_data, tmp_path, text):
     assert len(translate(tmp_path / "int8", text).stdout.splitlines()) == len(text.splitlines())
 
 
+@pytest.fixture(scope="module")
+def prepared(tiny_text, tmp_path_factory):
+    """A folder with the files of sub-words and of a truecaser."""
+    folder = tmp_path_factory.mktemp("prepared")
+    (folder / "merges").write_text("#version: 0.2\nd a\nda s</w>\nh a\n")
+    (folder / "usual").write_text("haus (1/1)\nHaus (5/6) haus (1)\nDas (1/9) das (8)\n")
+    options = {"vocab_size": 25, "minloglevel": 2, "model_prefix": str(folder / "pieces")}
+    SentencePieceTrainer.train(input=str(tiny_text / "train.de"), **options)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"normalize": True, "tokenize": True, "case": "truecase", "case_model": "usual"},
+        {"tokenize": True, "split_hyphens": True, "case": "lower", "bpe": "subword_nmt", "codes": "merges"},
+        {"bpe": "sentencepiece", "codes": "pieces.model"},
+        {"tokenize": False, "tokenize_target": True, "bpe": "subword_nmt", "codes": "merges"},
+    ],
+)
+@pytest.mark.parametrize("detokenize", [False, True])
+def test_text_is_converted_as_in_the_plugin(prepared, tmp_path, settings, detokenize):
+    (prepared / "text.yaml").write_text(yaml.safe_dump({"source": "de", "target": "en", **settings}))
+    preparation = read_preparation(prepared)
+    words, pieces = Words(preparation, detokenize), make_subwords(preparation.bpe, preparation.codes)
+    text = Text(tmp_path, copy_preparation(preparation, tmp_path), detokenize)
+    for line in ("Das Haus , „alt“ !", "E-Mail ab, du!", "  ba  dafi ", ""):
+        expected = words.encode(line)
+        expected = " ".join((pieces.encode(expected) if pieces else expected).split())
+        assert text.encode(line).split() == expected.split()
+        assert text.decode(expected) == words.decode(pieces.decode(expected) if pieces else expected)
+
+
 def test_a_folder_that_exists(tiny_data, tmp_path):
     message = refused("lwc-fairseq", "export", "model.pt", tmp_path, "--data", tiny_data)
     assert message == f"lwc-fairseq: error: {tmp_path} exists: remove it, or give another folder"
 
 
-@pytest.mark.parametrize("family", ["deepatt", pytest.param("abd", marks=LONG)])
-def test_another_model(tiny_data, tmp_path, family):
-    checkpoint = trained(tiny_data, tmp_path / "trained", family)
+OTHERS = {
+    "LSTMModel": TINY_LSTM,
+    "lwc_transformer_small": (*FAMILIES["lwc"], "--separate-attention"),
+    "transformer_context_gate": (*TINY_TRANSFORMER, "--arch", "transformer_context_gate"),
+}
+
+
+@pytest.mark.parametrize("name", [name if name == "LSTMModel" else pytest.param(name, marks=LONG) for name in OTHERS])
+def test_another_model(tiny_data, tmp_path, name):
+    checkpoint = trained(tiny_data, tmp_path / "trained", *OTHERS[name])
     message = refused("lwc-fairseq", "export", checkpoint, tmp_path / "out", "--data", tiny_data)
-    assert "only the layer-wise coordinated Transformer without ablations can be exported" in message
+    assert f"{checkpoint}: a {name} cannot be exported" in message
     assert not (tmp_path / "out").exists()
