@@ -25,6 +25,7 @@ from ..models.nsc import NSCModel
 from ..models.rnnsearch import RecurrentModel
 from ..models.transformer import ContextGateTransformer
 from ..preparation import Preparation, read_preparation
+from .graphs import largest_beam
 
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 COPIED = ("translate.py", "README.md")
@@ -127,6 +128,7 @@ def write_text(model: Translator, folder: Path) -> None:
         "unknown": words.unk(),
         "max_source": max_source,
         "max_target": max_target,
+        "largest_beam": largest_beam(len(words)),
         "gnmt_length_penalty": bool(model.cfg.task.get("gnmt_length_penalty")),
         "right_to_left": is_reversed(model.cfg.task),
         "text": copy_preparation(read_preparation(Path(model.cfg.task.data)), folder),

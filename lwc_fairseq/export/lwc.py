@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from ..models.lwc_transformer import CoordinatedStack, LWCTransformerModel
 from ..modules.mixed_attention import who_sees_whom
-from .graphs import attend, best_types, write_attention_graphs
+from .graphs import OutputLayer, as_mask, attend, write_attention_graphs
 
 
 class EncoderGraph(nn.Module):
@@ -30,7 +30,7 @@ class EncoderGraph(nn.Module):
         masks = {}
         for window in set(stack.windows):
             sees = who_sees_whom(0, position[:, None], 0, position, window)
-            masks[window] = ((sees & is_word[:, None]) | itself)[:, None]
+            masks[window] = as_mask((sees & is_word[:, None]) | itself)
         memory: dict[str, Tensor] = {}
         for i, (layer, window) in enumerate(zip(stack.layers, stack.windows, strict=True)):
             query, keys, values = heads_of(layer.project(x))
@@ -45,7 +45,8 @@ class StepGraph(nn.Module):
 
     def __init__(self, stack: CoordinatedStack, end: int):
         super().__init__()
-        self.stack, self.end = stack, end
+        self.stack = stack
+        self.output = OutputLayer(stack.embedding.tokens.weight, None, end)
 
     def forward(
         self,
@@ -64,7 +65,7 @@ class StepGraph(nn.Module):
         masks = {}
         for window in set(stack.windows):
             to_target = visible & who_sees_whom(1, length, 1, token, window)
-            masks[window] = torch.cat([to_source, to_target, to_itself], dim=2)[:, None]
+            masks[window] = as_mask(torch.cat([to_source, to_target, to_itself], dim=2))
         new: dict[str, Tensor] = {}
         for i, (layer, window) in enumerate(zip(stack.layers, stack.windows, strict=True)):
             query, keys, values = heads_of(layer.project(x))
@@ -75,8 +76,7 @@ class StepGraph(nn.Module):
                 (keys, values),
             ]
             x = layer.finish(x, attend(query, seen, masks[window]))
-        logits = nn.functional.linear(stack.norm(x), stack.embedding.tokens.weight)
-        return best_types(logits, stack.padding_idx, self.end) | new
+        return self.output(stack.norm(x)) | new
 
 
 def heads_of(qkv: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -25,7 +25,7 @@ from ..modules.recurrent import (
     Steps,
     divide,
 )
-from .graphs import best_types, write_graph
+from .graphs import OutputLayer, write_graph
 
 
 class ScannedGRULayer(nn.Module):
@@ -90,6 +90,7 @@ class StepGraph(nn.Module):
     def __init__(self, decoder: RecurrentDecoder):
         super().__init__()
         self.decoder = decoder
+        self.output = OutputLayer(decoder.output.weight, decoder.output.bias, decoder.dictionary.eos())
 
     def forward(self, tokens: Tensor, source: Tensor, memory: dict[str, Tensor], state: Tensor) -> dict[str, Tensor]:
         count = sum(len(layer.attentions) for layer in self.decoder.layers)
@@ -99,8 +100,7 @@ class StepGraph(nn.Module):
     def step(self, tokens: Tensor, state: Tensor, memories: list[ProjectedMemory]) -> dict[str, Tensor]:
         decoder = self.decoder
         steps, after = run_step(decoder, tokens, state, memories)
-        logits = decoder.output_layer(decoder.read_out(steps)).unflatten(0, tokens.shape)[:, :, 0]
-        return best_types(logits, decoder.dictionary.pad(), decoder.dictionary.eos()) | {"new_state": after}
+        return self.output(decoder.read_out(steps).unflatten(0, tokens.shape)[:, :, 0]) | {"new_state": after}
 
 
 class ForwardStepGraph(StepGraph):

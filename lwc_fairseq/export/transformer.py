@@ -13,7 +13,7 @@ from fairseq.modules import MultiheadAttention, SinusoidalPositionalEmbedding
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
 from torch import Tensor, nn
 
-from .graphs import attend, best_types, write_attention_graphs
+from .graphs import OutputLayer, as_mask, attend, write_attention_graphs
 
 Layer = TypeVar("Layer", TransformerEncoderLayerBase, TransformerDecoderLayerBase)
 
@@ -50,7 +50,7 @@ class EncoderGraph(nn.Module):
 
     def forward(self, source: Tensor) -> dict[str, Tensor]:
         x = self.embedding(source, torch.arange(source.size(1)))
-        mask = source.ne(self.encoder.padding_idx)[:, None, None]
+        mask = as_mask(source.ne(self.encoder.padding_idx)[:, None])
         for layer in self.encoder.layers:
             y = before(layer, layer.self_attn_layer_norm, x)
             query, keys, values = (heads_of(project(y), layer.self_attn) for project in projections(layer.self_attn))
@@ -73,7 +73,8 @@ class StepGraph(nn.Module):
     def __init__(self, model: TransformerModelBase, longest: int):
         super().__init__()
         self.decoder = model.decoder
-        self.end = model.decoder.dictionary.eos()
+        projection = model.decoder.output_projection
+        self.output = OutputLayer(projection.weight, projection.bias, model.decoder.dictionary.eos())
         self.embedding = Embedding(model.decoder, longest)
 
     def forward(
@@ -88,8 +89,8 @@ class StepGraph(nn.Module):
         decoder, beam = self.decoder, tokens.size(1)
         x = self.embedding(tokens, length)
         to_itself = torch.eye(beam, dtype=torch.bool).expand(tokens.size(0), -1, -1)
-        to_target = torch.cat([visible, to_itself], dim=2)[:, None]
-        to_source = source.ne(decoder.padding_idx)[:, None, None]
+        to_target = as_mask(torch.cat([visible, to_itself], dim=2))
+        to_source = as_mask(source.ne(decoder.padding_idx)[:, None])
         new: dict[str, Tensor] = {}
         for i, layer in enumerate(decoder.layers):
             y = before(layer, layer.self_attn_layer_norm, x)
@@ -106,7 +107,7 @@ class StepGraph(nn.Module):
             x = feed_forward(layer, x)
         if decoder.layer_norm is not None:
             x = decoder.layer_norm(x)
-        return best_types(decoder.output_layer(x), decoder.padding_idx, self.end) | new
+        return self.output(x) | new
 
 
 def before(layer: Layer, norm: nn.Module, x: Tensor) -> Tensor:

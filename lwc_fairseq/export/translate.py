@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-MORE_TOKENS = 16
+MORE_TOKENS = 4
 """The cache grows by so many tokens at a time."""
 
 UNFINISHED_SHARE = 0.75
@@ -100,8 +100,8 @@ class Model:
             lenpen: α, the power of the length penalty.
             gnmt_length_penalty: divide log P by ((5 + length) / 6)^α instead of length^α; by default as the model says.
         """
-        if 2 * beam + 1 >= len(self.words):
-            raise SystemExit(f"a beam of {beam} needs more than {len(self.words)} words in the vocabulary: lower it")
+        if beam > self.settings["largest_beam"]:
+            raise SystemExit(f"translate: error: a beam of {beam}: this model can have {self.settings['largest_beam']}")
         gnmt = self.settings["gnmt_length_penalty"] if gnmt_length_penalty is None else gnmt_length_penalty
 
         def score(log_probability: float, tokens: list[int]) -> float:
@@ -146,10 +146,11 @@ class Model:
             if "state" in given:
                 given["state"] = out["new_state"]
             scores, types = out["scores"], out["types"]
+            scores[types == self.pad] = -np.inf
+            if t == 0:
+                scores[types == self.end] = -np.inf  # a translation has a word
             if t == max_len:
                 scores, types = out["ends"][..., None], np.full((len(sentences), beam, 1), self.end)
-            elif t == 0:
-                scores = np.where(types == self.end, -np.inf, scores)  # a translation has a word
             flat = (scores + totals[..., None]).reshape(len(sentences), -1)
             best = np.argsort(-flat, axis=1, kind="stable")[:, : 2 * beam]
             totals = np.take_along_axis(flat, best, 1)

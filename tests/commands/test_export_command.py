@@ -49,10 +49,10 @@ def translate(tmp_path_factory):
     """A function that runs the folder's program in an environment without PyTorch, fairseq and this plugin."""
     environment = environment_without(tmp_path_factory.mktemp("environment"), "torch", "fairseq", "lwc_fairseq")
 
-    def call(folder, text, *flags):
+    def call(folder, text, *flags, check=True):
         command = ["python", folder / "translate.py", *flags]
         return subprocess.run(
-            command, input=text, capture_output=True, text=True, check=True, env={**os.environ, **environment}
+            command, input=text, capture_output=True, text=True, check=check, env={**os.environ, **environment}
         )
 
     return call
@@ -97,6 +97,11 @@ class TestTranslations:
         best = translate(folder, text, "--beam", "3").stdout.splitlines()
         lines = translate(folder, text, "--beam", "3", "--n-best", "3").stdout.splitlines()
         assert lines[::3][:4] == best[:4] and len(set(lines[:3])) == 3
+
+    def test_a_beam_that_is_too_wide(self, exported, translate, text):
+        _, folder = exported
+        done = translate(folder, text, "--beam", "25", check=False)
+        assert done.stderr == "translate: error: a beam of 25: this model can have 23\n" and done.returncode == 1
 
     def test_graphs_of_other_weights_are_refused(self, exported, tiny_data):
         checkpoint, folder = exported
