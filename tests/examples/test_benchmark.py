@@ -1,6 +1,7 @@
 """The benchmark on tiny models: it compares what is equal, refuses what is not, and writes what it found."""
 
 import json
+import sys
 
 import pytest
 
@@ -130,3 +131,69 @@ def test_scaling(tmp_path):
 
     refused = run_python(script, "--family", "abd", "--phase", "train", "--over", "depth", check=False)
     assert "--over depth is for --family lwc or deepatt: abd has one depth" in refused.stderr
+
+
+def prepared(tmp_path, data, text):
+    """A folder as that of Multi30k. No word is split."""
+    folder = tmp_path / "prepared"
+    folder.mkdir()
+    (folder / "data").symlink_to(data)
+    (folder / "bpe").symlink_to(text)
+    return folder
+
+
+def trained(tmp_path, folder, *flags, **options):
+    places = ("--work", tmp_path / "work", "--out", tmp_path / "out")
+    script = BENCHMARK.with_name("trained.py")
+    return run_python(script, folder, "--rounds", "2", "--beam", "2", *places, *flags, **options)
+
+
+def exported(tmp_path, name, change):
+    """A folder with a translate.py that writes this for each `line`."""
+    folder = tmp_path / name
+    folder.mkdir()
+    lines = f"[{change} for line in sys.stdin]"
+    (folder / "translate.py").write_text(f"import sys\nsys.stdout.writelines({lines})\n")
+    return folder
+
+
+def test_trained_systems_beside_each_other(tmp_path, tiny_data, tiny_text):
+    folder = prepared(tmp_path, tiny_data, tiny_text)
+    right = exported(tmp_path, "right", "' '.join(line.upper().split()[::-1]).replace('A', '@@ A') + '\\n'")
+    wrong = exported(tmp_path, "wrong", "line")
+    systems = ("--system", f"right=exported:{right}", "--system", f"wrong=exported:{wrong} --lenpen 1")
+    page = trained(tmp_path, folder, *systems, "--batch", "2", "6", "--batch", "4", "99").stdout
+    first, second = json.loads((tmp_path / "out" / "trained.json").read_text())["searches"]
+    assert (first["batch size"], first["sentences"], second["batch size"], second["sentences"]) == (2, 6, 4, 20)
+    assert [second["systems"][name]["bleu"] for name in ("right", "wrong")] == [100, 0]
+    assert second["pairs"][0]["systems"] == ["wrong", "right"] and second["pairs"][0]["equal translations"] == 0
+    assert second["systems"]["wrong"]["command"].endswith("--threads 1 --beam 2 --batch-size 4 --lenpen 1")
+    for one in second["systems"]["right"]["seconds"]:
+        for clock in ("processor", "wall"):
+            assert one["whole command"][clock] - one["start-up"][clock] == one["translation"][clock]
+            assert one["start-up"][clock] > 0
+    assert "## Beam 2, batches of 4, 20 sentences" in page and "| wrong ÷ right |" in page
+    assert page.startswith((tmp_path / "out" / "trained.md").read_text().splitlines()[0])
+
+
+def test_a_system_that_fails_is_told_with_its_log(tmp_path, tiny_data, tiny_text):
+    folder = prepared(tmp_path, tiny_data, tiny_text)
+    broken = exported(tmp_path, "broken", "no_such_name")
+    failed = trained(tmp_path, folder, "--system", f"broken=exported:{broken}", check=False)
+    assert failed.returncode and f"benchmark: broken: {sys.executable} {broken}/translate.py" in failed.stderr
+    assert failed.stderr.strip().endswith("NameError: name 'no_such_name' is not defined")
+    unknown = trained(tmp_path, folder, "--system", f"broken=onnx:{broken}", check=False)
+    assert "not NAME=KIND:PATH, where KIND is one of ours, fairseq, exported, ctranslate2, joeynmt" in unknown.stderr
+    pair = trained(tmp_path, folder, "--system", f"a=exported:{broken}", "--pair", "a", "b", check=False)
+    assert "--pair: no --system has the name b" in pair.stderr
+
+
+@LONG
+def test_trained_checkpoint_with_both_searches(tmp_path, tiny_data, tiny_text, tiny_checkpoint):
+    folder = prepared(tmp_path, tiny_data, tiny_text)
+    systems = ("--system", f"ours=ours:{tiny_checkpoint}", "--system", f"theirs=fairseq:{tiny_checkpoint}")
+    trained(tmp_path, folder, *systems, "--pair", "ours", "theirs", "--batch", "4", "20", "--rounds", "1")
+    (found,) = json.loads((tmp_path / "out" / "trained.json").read_text())["searches"]
+    assert found["pairs"] == [{"systems": ["ours", "theirs"], "equal translations": 20, "p": 1.0}]
+    assert "--task concat_translation" in found["systems"]["ours"]["command"]
+    assert "--task translation" in found["systems"]["theirs"]["command"]
