@@ -31,9 +31,9 @@ from torch.autograd.function import once_differentiable
 
 MINUS_ONE = torch.tensor(-1.0)
 ONE = torch.tensor(1.0)
-LARGEST = 2**22
-"""Maximum number of elements of a temporary tensor on the CPU. glibc returns blocks of more than 32 MiB to the system
-and requests them again, page by page, which takes longer than the computation itself."""
+LARGEST = 2**19
+"""Maximum number of elements of a temporary tensor on the CPU: 2 MiB in single precision. It stays in the cache of a
+core (L2), where the passes over it take about half as long as those over a tensor of 16 MiB."""
 
 
 class AdditiveReader:
