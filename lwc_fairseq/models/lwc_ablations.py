@@ -50,7 +50,7 @@ class UnsharedStack(CoordinatedStack):
         for source_layer, target_layer in zip(source_layers, target_layers, strict=True):
             x = torch.where(is_target, x, source_layer(x, attend))  # (T, d); updates the source tokens
             x = torch.where(is_target, target_layer(x, attend), x)  # updates the target tokens
-        return self.norm(x)
+        return self.norm(x.index_select(0, packing.target_rows))
 
     def read_source(self, packing: Packing) -> list[tuple[Tensor, Tensor]]:
         attend = self.packed_attention(packing, window=None)
@@ -143,13 +143,13 @@ class SeparateAttentionLayer(CoordinatedLayer):
     """
 
     def forward(  # type: ignore[override]
-        self, x: Tensor, attend: PackedSeparateAttention | StepSeparateAttention
+        self, x: Tensor, attend: PackedSeparateAttention | StepSeparateAttention, rows: Tensor | None = None
     ) -> Tensor:
         below = self.project(x)
         x = self.add_attention(x, attend(below))
         attended = self.add_attention(x, attend.to_source(self.project(x), below))
         x = attend.on_target(attended, x)
-        return self.add_feed_forward(x)
+        return self.add_feed_forward(x if rows is None else x.index_select(0, rows))
 
 
 class SeparateAttentionStack(CoordinatedStack):

@@ -291,9 +291,15 @@ class CoordinatedLayer(nn.Module):
             for last in (self.attention.out, self.fc2):
                 last.weight.mul_(cfg.initial_gain)
 
-    def forward(self, x: Tensor, attend: Attend) -> Tensor:
-        """Map the layer's input, (..., d), to its output, (..., d). `attend` knows the mask."""
-        return self.finish(x, attend(self.project(x)))
+    def forward(self, x: Tensor, attend: Attend, rows: Tensor | None = None) -> Tensor:
+        """Map the layer's input, (..., d), to its output, (..., d). `attend` knows the mask.
+
+        With `rows`, return only these rows of a packed stream; the others serve as keys and values alone.
+        """
+        context = attend(self.project(x))
+        if rows is not None:
+            x, context = x.index_select(0, rows), context.index_select(0, rows)
+        return self.finish(x, context)
 
     def project(self, x: Tensor) -> Tensor:
         """Project the layer's input, (..., d), to queries, keys and values, (..., 3, H, d/H)."""
@@ -340,12 +346,14 @@ class CoordinatedStack(nn.Module):
         return nn.ModuleList(self.layer_type(cfg) for _ in range(cfg.target_layers))
 
     def forward(self, packing: Packing) -> Tensor:
-        """Return the states (T, d) of a packed stream of sources and targets."""
-        attentions = self.packed_attentions(packing)
+        """Return the states of the target tokens, (Σm, d), of a packed stream of sources and targets."""
+        *attentions, last_attention = self.packed_attentions(packing)
+        *layers, last_layer = self.recomputable(self.layers)
         x = self.embedding(packing.tokens, packing.sides, packing.positions)
-        for layer, attend in zip(self.recomputable(self.layers), attentions, strict=True):
+        for layer, attend in zip(layers, attentions, strict=True):
             x = layer(x, attend)
-        return self.norm(x)
+        # Nothing reads the source's output of the last layer, only its keys and values.
+        return self.norm(last_layer(x, last_attention, packing.target_rows))
 
     def read_source(self, packing: Packing) -> list[tuple[Tensor, Tensor]]:
         """Return each layer's keys and values, (B, H, N, d/H) each, of a packed stream of sources without targets."""
@@ -546,10 +554,7 @@ class LWCTransformerModel(TranslationModel):
         stack = self.encoder.stack
         tokens = src_tokens, prev_output_tokens, stack.padding_idx
         batch = repack(packing, *tokens) if packing else pack(*tokens)
-        states = stack(batch)
-        features = pad_rows(
-            states.index_select(0, batch.target_rows), batch.target_slots, batch.sentences, batch.target_width
-        )
+        features = pad_rows(stack(batch), batch.target_slots, batch.sentences, batch.target_width)
         if features_only:
             return features, {"output_layer": (stack.embedding.tokens.weight, None)}
         return self.decoder.output_layer(features), {"attn": [None], "inner_states": None}

@@ -233,9 +233,22 @@ class TestInvariants:
         model = make_lwc()
         src, prev = random_batch(LENGTHS)
         stack, packing = model.encoder.stack, pack(src, prev, PAD)
-        states = stack(packing)[packing.sides == 0]
-        alone = stack(pack(src, prev[:, :0], PAD))
-        assert torch.allclose(states, alone, rtol=0, atol=1e-12)
+        inputs = []
+        stack.layers[-1].register_forward_pre_hook(lambda _, args: inputs.append(args[0]))
+        stack(packing)
+        stack(pack(src, prev[:, :0], PAD))
+        states, alone = inputs
+        assert torch.allclose(states[packing.sides == 0], alone, rtol=0, atol=1e-12)
+
+    def test_the_last_layer_has_no_feed_forward_network_over_the_source(self):
+        model = make_lwc()
+        src, prev = random_batch(LENGTHS)
+        layers, rows = model.encoder.stack.layers, []
+        for layer in layers:
+            layer.fc1.register_forward_pre_hook(lambda _, args: rows.append(len(args[0])))
+        model(src, None, prev)
+        source, target = src.ne(PAD).sum(), prev.ne(PAD).sum()
+        assert rows == [source + target] * (len(layers) - 1) + [target]
 
     def test_every_parameter_gets_a_gradient(self):
         for ablation, norm in (*(("full", norm) for norm in NORMS), *((name, "deepnorm") for name in ABLATIONS)):
