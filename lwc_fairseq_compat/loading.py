@@ -8,12 +8,16 @@ import contextlib
 import copyreg
 import importlib.util
 import os
+from contextvars import ContextVar
 
 from omegaconf import DictConfig
 
 from .dictionaries import OtherWords
 from .errors import UserError, flag
 from .hooks import mends, replaces
+
+IS_LOADING: ContextVar[bool] = ContextVar("IS_LOADING", default=False)
+"""Whether a model is built whose weights a checkpoint will replace, so that it need not draw initial ones."""
 
 
 @replaces("fairseq.checkpoint_utils", "load_model_ensemble_and_task")
@@ -25,6 +29,7 @@ def load_models_as_trained(load, filenames, arg_overrides=None, task=None, *args
     """
     ensemble, cfg = [], None
     for filename in filenames:
+        loading = IS_LOADING.set(True)
         try:
             models, cfg, task = load([filename], arg_overrides, task, *args, **kwargs)
         except OtherWords as error:
@@ -36,6 +41,8 @@ def load_models_as_trained(load, filenames, arg_overrides=None, task=None, *args
                 raise UserError(f"{error}: give the path of a checkpoint") from error
             check_plugin(filename)
             raise
+        finally:
+            IS_LOADING.reset(loading)
         check_task(filename, cfg.task, task)
         ensemble += models
     return ensemble, cfg, task

@@ -211,6 +211,14 @@ def test_worker_processes(model, printed, method):
         assert list(pool.map(model.translate, [SENTENCES] * 4)) == [printed] * 4
 
 
+def test_a_checkpoint_is_loaded_without_drawing_initial_weights(checkpoints, tiny_data, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(torch.nn.init, "orthogonal_", drawn.append)
+    weights = load(checkpoints["deepatt"], tiny_data).models[0].state_dict()
+    saved = torch.load(checkpoints["deepatt"])["model"]
+    assert not drawn and all(weight.equal(saved[name]) for name, weight in weights.items())
+
+
 @EACH_FAMILY
 def test_alignments_of_a_model_that_was_loaded_without_attention(checkpoints, tiny_data, family):
     model = load(checkpoints[family], tiny_data)

@@ -22,6 +22,8 @@ from fairseq.models import FairseqEncoder, FairseqIncrementalDecoder
 from fairseq.modules.fairseq_dropout import FairseqDropout
 from torch import Tensor, nn
 
+from lwc_fairseq_compat.loading import IS_LOADING
+
 from .recurrent_kernels import AdditiveReader, Link, run_chain
 from .row_groups import kept_sentences
 
@@ -600,11 +602,13 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
 def initialize_recurrent(model: nn.Module, std: float) -> None:
     """Draw the initial weights as Zhang, Xiong, Su (2018), section 4.2, do: recurrent weights are random orthogonal
     matrices, and all other weights come from a normal distribution with mean zero. Biases and the embedding of padding
-    are zero.
+    are zero. A model that gets its weights from a checkpoint draws none, because that takes longer than loading them.
 
     Args:
         std: the standard deviation of the normal distribution (paper: 0.01).
     """
+    if IS_LOADING.get():
+        return
     for module in model.modules():
         if isinstance(module, (nn.Linear, nn.Embedding)):
             nn.init.normal_(module.weight, std=std)
