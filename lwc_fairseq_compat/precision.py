@@ -53,19 +53,25 @@ def check_precision(common):
 def log_if_slower(option):
     """Warn if this processor multiplies matrices in bfloat16 more slowly than in 32 bits.
 
-    The instructions alone do not tell: of two processors with those of AVX-512, one multiplies bfloat16 twice as fast
-    as 32 bits, and the other half as fast. Therefore, this function measures both, in a fraction of a second.
-
     Args:
         option: what asked for bfloat16, such as "--bf16".
     """
-    matrix = torch.ones(512, 512)
-    ratio = seconds_of_product(matrix.bfloat16()) / seconds_of_product(matrix)
+    ratio = bfloat16_ratio()
     if ratio > 1:
         logging.getLogger(__name__).warning(
             f"on this processor, matrix products in bfloat16 take {ratio:.1f} times as long as in 32 bits: "
             f"leave out {option}"
         )
+
+
+def bfloat16_ratio():
+    """Return the time of a matrix product in bfloat16 ÷ its time in 32 bits on this processor.
+
+    The instructions alone do not tell: of two processors with those of AVX-512, one multiplies bfloat16 twice as fast
+    as 32 bits, and the other half as fast. Therefore, this function measures both, in a fraction of a second.
+    """
+    matrix = torch.ones(512, 512)
+    return seconds_of_product(matrix.bfloat16()) / seconds_of_product(matrix)
 
 
 def seconds_of_product(matrix):
