@@ -70,13 +70,13 @@ class Model:
             search: options of :meth:`search`.
         """
         sources = [self.encode(line) for line in lines]
-        found: list[list[Hypothesis]] = [[(0.0, [self.end])]] * len(lines)
+        translations: list[list[Hypothesis]] = [[(0.0, [self.end])]] * len(lines)
         order = sorted((i for i, source in enumerate(sources) if len(source) > 1), key=lambda i: len(sources[i]))
         for start in range(0, len(order), batch_size):
             batch = order[start : start + batch_size]
             for i, hypotheses in zip(batch, self.search([sources[i] for i in batch], **search), strict=True):
-                found[i] = hypotheses
-        return [[(score, self.decode(tokens)) for score, tokens in best[:n_best]] for best in found]
+                translations[i] = hypotheses
+        return [[(score, self.decode(tokens)) for score, tokens in best[:n_best]] for best in translations]
 
     def encode(self, line: str) -> list[int]:
         """Return the numbers of a line's tokens and the end symbol. A line that is too long loses its last tokens."""

@@ -2,14 +2,19 @@
 
 import math
 import os
+import socket
 import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
 
 import pytest
 import torch
 import yaml
 from sentencepiece import SentencePieceTrainer
 
-from conftest import FAMILIES, LONG, TASK, TINY_RECURRENT, TINY_TRAINING, refused, run
+from conftest import FAMILIES, LONG, ROOT, TASK, TINY_RECURRENT, TINY_TRAINING, refused, run
 from environments import environment_without
 from lwc_fairseq import load
 from lwc_fairseq.export.folder import check_scores, copy_preparation
@@ -161,6 +166,34 @@ def test_text_is_converted_as_in_the_plugin(prepared, tmp_path, settings, detoke
         expected = " ".join((pieces.encode(expected) if pieces else expected).split())
         assert text.encode(line).split() == expected.split()
         assert text.decode(expected) == words.decode(pieces.decode(expected) if pieces else expected)
+
+
+@LONG
+def test_the_server_of_the_page(tiny_checkpoint, tiny_data, tmp_path):
+    run("lwc-fairseq", "export", tiny_checkpoint, tmp_path / "model", "--data", tiny_data)
+    program = (ROOT / "docs" / "deploying.md").read_text().split("```python\n")[1].split("```")[0]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    (tmp_path / "model" / "serve.py").write_text(program.replace("8000", str(port)))
+    text = "ba de\n\nga ge gi go"
+    expected = run("lwc-fairseq", "translate", tiny_checkpoint, "--data", tiny_data, "--cpu", stdin=text).stdout
+    with subprocess.Popen([sys.executable, "serve.py"], cwd=tmp_path / "model", stderr=subprocess.DEVNULL) as server:
+        try:
+            assert answer(f"http://127.0.0.1:{port}", text) == expected
+        finally:
+            server.kill()
+
+
+def answer(address, text) -> str:
+    """What a server answers, which may take a few seconds to start."""
+    for _ in range(100):
+        try:
+            with urllib.request.urlopen(address, text.encode()) as response:
+                return response.read().decode()
+        except urllib.error.URLError:
+            time.sleep(0.2)
+    raise AssertionError("no answer")
 
 
 def test_a_folder_that_exists(tiny_data, tmp_path):
