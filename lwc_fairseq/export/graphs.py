@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 OPSET = 18
@@ -56,43 +57,42 @@ class OutputLayer(nn.Module):
 
     Args:
         weight: (V, width).
-        bias: (V,).
+        bias: (V,), or None.
         end: the number of the end symbol.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None, end: int):
         super().__init__()
-        # A copy, because the weights may also be a table of embeddings, whose rows would stay numbers of 32 bits.
-        self.register_buffer("weight", weight.detach().T.clone(memory_format=torch.contiguous_format))
-        self.register_buffer("bias", bias)
-        self.weight: Tensor
-        self.bias: Tensor | None
+        # Further types, which have probability 0, make the last group whole. The weights are a copy, because those of
+        # the model may also be a table of embeddings, whose rows would stay numbers of 32 bits.
+        more = -len(weight) % GROUP if groups_of(len(weight)) else 0
+        weight, bias = weight.detach(), weight.new_zeros(len(weight)) if bias is None else bias.detach()
+        self.weight = nn.Buffer(F.pad(weight.T, (0, more)).contiguous())
+        self.bias = nn.Buffer(F.pad(bias, (0, more), value=-torch.inf))
         self.end = end
 
     def forward(self, features: Tensor) -> dict[str, Tensor]:
         """Return, of features (B, K, width), the log-probabilities (B, K, 2K + 2) of the best types, these types, and
         the log-probability of the end (B, K). One of the best types may be padding."""
-        logits = features @ self.weight
-        scores = (logits if self.bias is None else logits + self.bias).log_softmax(-1)
-        best, types = largest(scores, 2 * scores.size(1) + 2)
-        return {"scores": best, "types": types, "ends": scores[..., self.end]}
+        sentences, beam = features.shape[:2]
+        scores = torch.addmm(self.bias, features.flatten(0, 1), self.weight).log_softmax(-1)
+        best, types = largest(scores, 2 * beam + 2)
+        outputs = {"scores": best, "types": types, "ends": scores[:, self.end]}
+        return {name: x.unflatten(0, (sentences, beam)) for name, x in outputs.items()}
 
 
 def largest(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Return the k largest entries of x (B, K, V) along the last axis, and their columns, as torch.topk does.
+    """Return the k largest entries of each row of x (R, V), and their columns, as torch.topk does.
 
     These entries lie in the k groups with the largest maxima. Computing these maxima is fast, and leaves few to sort.
     """
-    groups = groups_of(x.size(2))
+    groups = groups_of(x.size(1))
     if not groups:
         return x.topk(k)
-    whole = x[..., : groups * GROUP].unflatten(2, (groups, GROUP))
-    best = whole.amax(3).topk(k).indices  # (B, K, k)
-    columns = (best[..., None] * GROUP + torch.arange(GROUP)).flatten(2)
-    rest = torch.arange(groups * GROUP, x.size(2)).expand(x.size(0), x.size(1), -1)
-    columns = torch.cat([columns, rest], dim=2)
-    values, index = x.gather(2, columns).topk(k)
-    return values, columns.gather(2, index)
+    best = x.unflatten(1, (groups, GROUP)).amax(2).topk(k).indices  # (R, k)
+    columns = (best[..., None] * GROUP + torch.arange(GROUP)).flatten(1)
+    values, index = x.gather(1, columns).topk(k)
+    return values, columns.gather(1, index)
 
 
 def groups_of(types: int) -> int:
