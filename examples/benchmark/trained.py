@@ -182,7 +182,7 @@ def measure(args: argparse.Namespace, sentences: Path, shortest: Path, search: S
             rounds[system.name].append({"whole command": whole, "start-up": start, "translation": alone})
     systems = {
         one.name: {
-            "command": shlex.join(one.program(args, sentences, search)[0]),
+            "command": shlex.join(one.program(args, sentences, search)[0]).replace(sys.executable, "python"),
             "seconds": rounds[one.name],
             **score(translated[one.name], Score()),
         }
