@@ -57,7 +57,8 @@ def iwslt14_archives(folder, language: str) -> None:
     pair = f"{language}-en"
     training: dict[str, str] = {}
     test: dict[str, str] = {}
-    train = [("<< Zitat >> hier.", "<< Quote >> here!"), *sentences(draw, 229)]
+    long = " ".join(["lang"] * 60)
+    train = [("<< Zitat >> hier.", "<< Quote >> here!"), (long, long), *sentences(draw, 229)]
     for side, name in enumerate((language, "en")):
         lines = ["<url>http://talk</url>", "<title>Ein Titel</title>", "<talkid>1</talkid>", *(p[side] for p in train)]
         training[f"{pair}/train.tags.{pair}.{name}"] = "".join(f"{line}\n" for line in lines)
@@ -144,14 +145,19 @@ class TestIWSLT14:
         assert (out / "text").exists() and not (out / "tokens").exists()
         done = run(*prepare, **SETTINGS).stdout
         assert done.count("done before") == 1
-        assert done.splitlines()[-1] == f"{out}/data: {'221' if language == 'de' else '231'} training pairs"
+        # De-En leaves out the pair of 60 words.
+        assert done.splitlines()[-1] == f"{out}/data: {'221' if language == 'de' else '232'} training pairs"
         sizes = {name: len(lines(out / "sets" / f"{name}.en")) for name in ("train", "valid", "test")}
         # De-En: every 23rd pair is for validation
-        assert tuple(sizes.values()) == ((221, 10, 24) if language == "de" else (231, 24, 6))
+        assert tuple(sizes.values()) == ((221, 10, 24) if language == "de" else (232, 24, 6))
         assert_directions(out / "sets", language, "en")
         text = (out / "sets" / "train.en").read_text()
         assert (text == text.lower()) == (language == "de") and "quote" in text.lower()
         assert not list(out.glob("*.making")) and run(*prepare, **SETTINGS).stdout.count("done before") == 6
+
+        other = run(*prepare, "--longest", "60", **SETTINGS, check=False)
+        kept = 50 if language == "de" else 175
+        assert f"{out} has pairs of at most {kept} words, not 60: name another folder by --out" in other.stderr
 
         train = ("bash", self.FOLDER / "train.sh", language, "--out", out, "--")
         if language != "de":  # the rest differs in names
