@@ -2,12 +2,13 @@
 # Translate newstest2014 with a model or an ensemble, as the paper does, and compute case-sensitive BLEU on the
 # tokenised text. LWC uses beam 4 and length penalty 0.6; DeepAtt uses beam 10 and ranks hypotheses by log-probability.
 #
-#   bash examples/wmt14_en_de/evaluate.sh lwc|deepatt CHECKPOINT[:CHECKPOINT...] [--out FOLDER] [-- more flags ...]
+#   bash examples/wmt14_en_de/evaluate.sh lwc|deepatt CHECKPOINT[:CHECKPOINT...] [--stanford] [--out FOLDER] [-- more flags ...]
 #
-#   --out  the folder that prepare.sh wrote (default: runs/wmt14_en_de-lwc and so on)
-#   flags  go to fairseq-generate
+#   --stanford, --out  as of prepare.sh, which wrote the folder
+#   flags              go to fairseq-generate
 source "$(dirname "$0")/../recipe.sh"
-parse '--out= --' "$@"
+stanford=''
+parse '--stanford --out= --' "$@"
 [ ${#words[@]} = 2 ] || usage
 paper=${words[0]} checkpoint=${words[1]}
 case $paper in
@@ -15,7 +16,7 @@ case $paper in
   deepatt) search=(--beam 10 --unnormalized) ;;
   *) usage ;;
 esac
-out=${out:-$PWD/runs/wmt14_en_de-$paper}
+out=${out:-$PWD/runs/wmt14_en_de-$paper${stanford:+-stanford}}
 
 translate "$checkpoint" "${search[@]}" --post-process subword_nmt
 sacrebleu "$out/clean/test.de" -i "$translations" --tokenize none --force

@@ -197,7 +197,7 @@ class Recipe:
         archives: dict[str, dict[str, str]] = {}
         for archive, source, target, count in self.corpora:
             pairs = sentences(draw, count)
-            if "test" not in archive and "dev" not in archive:
+            if "test" not in archive and "dev" not in archive and not source.startswith("newstest"):
                 pairs[0] = "Eins\u2028zwei drei.", "Drei\rzwei eins!"  # one line each
                 pairs[1] = " ".join(["lang"] * 60), " ".join(["lang"] * 55)
                 pairs[2] = "", "Ohne Quelle."
@@ -213,7 +213,8 @@ class Recipe:
         for archive, members in archives.items():
             if archive == ".":
                 for name, text in members.items():
-                    (folder / name).write_bytes(gzip.compress(text.encode()))
+                    data = text.encode()
+                    (folder / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
             else:
                 pack(folder / archive, members)
 
@@ -235,6 +236,10 @@ WMT14_EN_DE = (
     WMT12,
     WMT13,
     both("wmt14-test-full.tgz", "test-full/newstest2014-deen-{}.sgm", ("src.en", "ref.de"), 6),
+)
+STANFORD = tuple(
+    both(".", f"{name}.{{}}", EN_DE, count)
+    for name, count in (("train", 60), ("newstest2012", 4), ("newstest2013", 5), ("newstest2014", 6))
 )
 WMT15_EN_DE = (
     *WMT_EN_DE,
@@ -261,6 +266,8 @@ DEEPATT = f"{NARROW} --attention-layers 2 --init-std 0.1"
 RECIPES = [
     Recipe("wmt14_en_de", EN_DE, WMT14_EN_DE, (147, 9, 6), "lwc_base", SMALL, ("lwc",), joined=True),
     Recipe("wmt14_en_de", EN_DE, WMT14_EN_DE, (147, 5, 6), "deepatt_adam", DEEPATT, ("deepatt",)),
+    Recipe("wmt14_en_de", EN_DE, STANFORD, (59, 9, 6), "lwc_base", SMALL, ("lwc", "--stanford"), joined=True),
+    Recipe("wmt14_en_de", EN_DE, STANFORD, (59, 5, 6), "deepatt_adam", DEEPATT, ("deepatt", "--stanford")),
     Recipe("wmt15_en_de", EN_DE, WMT15_EN_DE, (144, 5, 6), "abd", f"{NARROW} --init-std 0.1"),
     Recipe("wmt16_en_ro", ("en", "ro"), WMT16_EN_RO, (147, 5, 6), "lwc_big", SMALL, joined=True),
     Recipe("wmt14_en_fr", ("en", "fr"), WMT14_EN_FR, (174, 5, 6), "deepatt_adam", DEEPATT),
