@@ -5,8 +5,8 @@ Within a step, this state attends to encoder layer 1, is updated with the contex
 so on up to layer K. Nothing attends to layer 0. The relatives differ in the encoder, in the encoder layers that the
 decoder attends to, and in the decoder layers that attend to them.
 
-The paper does not specify every detail. The readout is that of the authors' later code (bzhangGo/zero): an affine map of
-the previous word, the state and all contexts, followed by a tanh. Another affine map, of the last state of the top
+The paper does not specify every detail. The readout is that of the authors' later code (bzhangGo/zero): an affine map
+of the previous word, the state and all contexts, followed by a tanh. Another affine map, of the last state of the top
 encoder layer, as there, computes the initial states; a tanh follows, as in dl4mt, with which the paper's experiments
 ran. The GRUs are those of the paper's reference [17], which applies the reset gate before the recurrent product; dl4mt
 applies it after the product. `docs/models.md` has more on both programs.
