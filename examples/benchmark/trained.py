@@ -258,8 +258,8 @@ def main() -> None:
         "",
         f"Medians of {args.rounds} rounds, with the range in brackets; one thread. {about['date']}, "
         f"{about['machine']}, {about['versions']}. The speed of a pair is its first system's ÷ its second's. BLEU is "
-        "of tokenised, lower-cased text. p is that of a randomization test of the difference of BLEU; it says nothing "
-        "if only a few translations differ.",
+        "of tokenised, lower-cased text. p is that of a two-sided randomization test of the difference of BLEU; it "
+        "says nothing if only a few translations differ.",
         *("", *(line for found in about["searches"] for line in tables(found))),
         *("```", about["command"], "```", ""),
     ]

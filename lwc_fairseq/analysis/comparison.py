@@ -16,7 +16,7 @@ from lwc_fairseq_compat import UserError
 from ..files import write_whole
 from ..pages import as_markdown, as_png, markdown_table
 from .fonts import fonts_for
-from .translations import Score, Translations, bleu, comet_scores, significance
+from .translations import RANDOMIZATION, TESTS, Score, Translations, bleu, comet_scores, significance
 
 VARIANTS = {"BLEU": Score(), "BLEU, lower-cased": Score(lowercase=True), "BLEU, 13a": Score(tokenize="13a")}
 """Variants of BLEU: the papers' BLEU on tokenised text, with and without case, and BLEU with sacrebleu's tokenizer."""
@@ -156,7 +156,7 @@ def markdown(comparison: Comparison) -> str:
         values = [f"{scores[metric]:.4f}" if metric == "COMET" else f"{scores[metric]:.2f}" for metric in metrics]
         rows.append([name, *values, f"{scores['p']:.3f}" if "p" in scores else ""])
     lines = markdown_table(["", *metrics, f"p, against {systems[0]}"], rows)
-    lines += ["", "sacrebleu; p: approximate randomization of BLEU, 10,000 trials.", ""]
+    lines += ["", f"Scores: sacrebleu; p: {TESTS[RANDOMIZATION].title}.", ""]
     for name, signature in comparison.signatures.items():
         lines.append(f"- {name}: `{signature}`" + ", lower is better" * (name == "TER"))
     if comparison.groups:

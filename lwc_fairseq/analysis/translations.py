@@ -19,6 +19,28 @@ from lwc_fairseq_compat import UserError
 
 from ..files import read_lines
 
+
+@dataclass(frozen=True)
+class SignificanceTest:
+    """A paired test of sacrebleu."""
+
+    code: str  # sacrebleu's name for it
+    method: str
+    trials: int
+    sides: str
+
+    @property
+    def title(self) -> str:
+        return f"{self.sides}, by sacrebleu's {self.method} of BLEU, {self.trials:,} trials"
+
+
+RANDOMIZATION = "randomization"
+TESTS = {
+    RANDOMIZATION: SignificanceTest("ar", "approximate randomization", 10_000, "two-sided"),
+    "bootstrap": SignificanceTest("bs", "paired bootstrap resampling", 1_000, "one-sided"),
+}
+"""The choices of a table's key `significance`."""
+
 COMET_MODEL = "Unbabel/wmt22-comet-da"
 INSTALL_COMET = "pip install '.[comet]' && pip install --no-deps unbabel-comet"
 """The extra `comet` lists what `unbabel-comet` needs, because its own requirements exclude NumPy 2."""
@@ -104,25 +126,35 @@ def score(translations: Translations, options: Score) -> dict:
     }
 
 
-def significance(baseline: list[Translations], system: list[Translations], options: Score) -> float:
-    """Return p of sacrebleu's approximate randomization test on BLEU, two-sided, with 10,000 trials.
+def significance(
+    baseline: list[Translations], system: list[Translations], options: Score, test: str = RANDOMIZATION
+) -> float:
+    """Return p of one of sacrebleu's paired tests on BLEU. It is the same whichever system is the baseline.
 
-    A trial exchanges the translations of the two systems, with probability 1/2 for each sentence of each seed. p is the
-    share of trials whose difference exceeds the real one. BLEU is that of the sentences of all seeds together, as in
-    Clark et al., *Better Hypothesis Testing for Statistical Machine Translation: Controlling for Optimizer
-    Instability*, ACL 2011.
+    "randomization": a trial exchanges the translations of the two systems, with probability 1/2 for each sentence of
+    each seed. p is the share of trials whose difference, of either sign, exceeds the real one: it is two-sided.
+
+    "bootstrap": a trial draws as many sentences as there are, with replacement (Koehn, *Statistical Significance Tests
+    for Machine Translation Evaluation*, EMNLP 2004). p is the share of trials whose difference exceeds the mean of all
+    trials by more than the real difference, as in Moses' script. It counts only one tail of the trials, and so is
+    one-sided: about half of the other test's p.
+
+    BLEU is that of the sentences of all seeds together, as in Clark et al., *Better Hypothesis Testing for Statistical
+    Machine Translation: Controlling for Optimizer Instability*, ACL 2011.
 
     Args:
         baseline, system: the translations of each seed, in the same order of seeds.
+        test: a key of `TESTS`.
     """
+    chosen = TESTS[test]
     hypotheses = [list(chain(*(seed.hypotheses for seed in seeds))) for seeds in (baseline, system)]
     references = [list(chain(*lines)) for lines in zip(*(seed.references for seed in baseline), strict=True)]
     systems: list[tuple[str, Sequence[str]]] = list(zip(("baseline", "system"), hypotheses, strict=True))
-    _, scores = PairedTest(systems, {"BLEU": bleu(options)}, references, test_type="ar")()
+    _, scores = PairedTest(systems, {"BLEU": bleu(options)}, references, chosen.code, chosen.trials)()
     baseline_bleu, system_bleu = scores["BLEU"]
     assert isinstance(baseline_bleu, Result) and isinstance(system_bleu, Result) and system_bleu.p_value is not None
     if baseline_bleu.score == system_bleu.score:
-        return 1.0  # sacrebleu returns 1/10,001 if no trial's difference exceeds 0
+        return 1.0  # sacrebleu's p would be small if no trial's difference exceeds 0
     return system_bleu.p_value
 
 

@@ -14,7 +14,7 @@ def add_compare(commands) -> None:
     compare = commands.add_parser(
         "compare",
         help="compare translations of several systems",
-        description="Print scores with sacrebleu's signatures, a paired test against the first system, "
+        description="Print scores with sacrebleu's signatures, a two-sided paired test against the first system, "
         "scores by source length and by part of speech, and the sentences on which the systems differ most.",
     )
     add = compare.add_argument

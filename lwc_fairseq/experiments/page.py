@@ -8,6 +8,7 @@ from statistics import mean
 from matplotlib.figure import Figure
 
 from ..analysis.fonts import fonts_for
+from ..analysis.translations import TESTS
 from ..files import write_whole
 from ..pages import as_png, markdown_table
 from .jobs import Settings
@@ -136,7 +137,7 @@ def notes(record: Record) -> list[str]:
         against = record.baseline or "the baseline"
         against += ", unless a row names another" if has_several_baselines(record) else ""
         over_seeds = "; over all seeds together." if several else "."
-        lines.append(f"p: sacrebleu's approximate randomization of BLEU, 10,000 trials, against {against}{over_seeds}")
+        lines.append(f"p: {TESTS[record.significance].title}, against {against}{over_seeds}")
     return lines
 
 

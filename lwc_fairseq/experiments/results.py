@@ -20,7 +20,7 @@ from lwc_fairseq_compat import UserError
 
 from .. import __version__
 from ..analysis.alignment import Gold, error_rate, read_links
-from ..analysis.translations import Translations, read_generated, score, significance, with_references
+from ..analysis.translations import RANDOMIZATION, Translations, read_generated, score, significance, with_references
 from ..files import read_lines
 from .identity import data_content, file_content
 from .jobs import Job, Settings
@@ -71,6 +71,7 @@ class Record:
     references: list[str] = field(default_factory=list)  # files that replace the references of the data
     user_dirs: list[str] = field(default_factory=list)  # packages with the user's own models
     baseline: str | None = None  # the title of the row with which significance tests compare the others
+    significance: str = RANDOMIZATION  # the test that p comes from
     row_flags: dict[str, dict[str, str]] = field(default_factory=dict)  # by name; of rows that are not shown, too
     data: str = ""  # the full path of the data folder
     contents: dict[str, str] = field(default_factory=dict)  # what identifies "data", "gold" and each of `references`
@@ -150,7 +151,8 @@ def p_value(settings: Settings, row: Row, translations: dict[str, dict[int, Tran
     seeds = [seed for seed in system if seed in baseline]
     if name == row.name or not seeds:
         return None
-    return significance([baseline[seed] for seed in seeds], [system[seed] for seed in seeds], settings.table.score)
+    table, of_baseline, of_system = settings.table, [baseline[seed] for seed in seeds], [system[seed] for seed in seeds]
+    return significance(of_baseline, of_system, table.score, table.significance)
 
 
 def hardware() -> str:
@@ -215,6 +217,7 @@ def make_record(
         references=[str(path.absolute()) for path in references],
         user_dirs=settings.user_dirs,
         baseline=table.row(table.baseline).title if table.baseline else None,
+        significance=table.significance,
         row_flags={row.name: flags_of_row(settings, row) for row in table.rows if row.runs or row.source},
         data=os.pathsep.join(map(os.path.abspath, settings.data.split(os.pathsep))),
         contents=without_empty(contents),

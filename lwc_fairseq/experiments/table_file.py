@@ -16,7 +16,7 @@ import lwc_fairseq
 from lwc_fairseq_compat import UserError
 
 from ..analysis.comparison import check_name
-from ..analysis.translations import Score
+from ..analysis.translations import RANDOMIZATION, TESTS, Score
 from ..files import import_plugins
 from ..typed_yaml import as_settings, read_yaml
 from .layout import FILES
@@ -88,6 +88,7 @@ class Table:
     metric: str = "bleu"  # or "aer", alignment error rate; `generate` then holds flags of `align`
     score: Score = field(default_factory=Score)
     baseline: str | None = None  # the name of the row with which significance tests compare the others
+    significance: str = RANDOMIZATION  # the significance test, a key of TESTS
     curve: str | None = None  # the label of the x axis
     rows: list[Row] = field(default_factory=list)
 
@@ -198,6 +199,8 @@ def problems(table: Table) -> Iterator[str]:
         yield f"average {table.average}: must not be negative"
     if table.metric not in ("bleu", "aer"):
         yield f"metric {table.metric}: choose bleu or aer"
+    if table.significance not in TESTS:
+        yield f"significance {table.significance}: choose {' or '.join(TESTS)}"
     for name in filter(None, [table.baseline, *(row.baseline for row in table.rows)]):
         if name not in rows:
             yield f"baseline {name}: no such row"

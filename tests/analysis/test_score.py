@@ -1,9 +1,20 @@
 """Translations scored, and tested against each other."""
 
+import numpy as np
 import pytest
 from sacrebleu import corpus_bleu
+from sacrebleu.metrics import BLEU
+from sacrebleu.significance import PairedTest
 
-from lwc_fairseq.analysis.translations import Score, Translations, bleu, score, significance, with_references
+from lwc_fairseq.analysis.translations import (
+    TESTS,
+    Score,
+    Translations,
+    bleu,
+    score,
+    significance,
+    with_references,
+)
 from sentences import REFERENCES, worse
 
 
@@ -27,20 +38,49 @@ def test_an_unknown_tokenizer_is_refused():
         bleu(Score(tokenize="13b"))
 
 
-def test_significance():
+@pytest.mark.parametrize("test", TESTS)
+def test_significance(test):
     good, bad = Translations(REFERENCES, [REFERENCES]), Translations(worse("cat"), [REFERENCES])
-    assert significance([bad], [good], Score()) < 0.05
-    assert significance([good], [good], Score()) == 1
+    assert significance([bad], [good], Score(), test) < 0.05
+    assert significance([good], [good], Score(), test) == 1
     also_good = [Translations(hypotheses, [REFERENCES, worse("cat")]) for hypotheses in (REFERENCES, worse("cat"))]
-    assert significance(also_good[:1], also_good[1:], Score()) == 1  # other words, equal scores
+    assert significance(also_good[:1], also_good[1:], Score(), test) == 1  # other words, equal scores
     others = (Translations(worse(words), [REFERENCES]) for words in ("x here", "y here"))
-    assert significance(*([other] for other in others), Score()) > 0.05
-    assert significance([bad, bad], [good, good], Score()) < 0.05
-    assert significance([bad, good], [good, bad], Score()) > 0.5  # better with one seed, worse with the other
+    assert significance(*([other] for other in others), Score(), test) > 0.05
+    assert significance([bad, bad], [good, good], Score(), test) < 0.05
+    assert significance([bad, good], [good, bad], Score(), test) > 0.5  # better with one seed, worse with the other
 
 
-def test_seeds_are_tested_together():
+@pytest.mark.parametrize("test", TESTS)
+def test_seeds_are_tested_together(test):
     """A difference too small to tell with one seed is significant when other seeds have it, too."""
-    baseline, system = (Translations(worse(words), [REFERENCES]) for words in ("cat", "big"))
-    alone, together = (significance([baseline] * seeds, [system] * seeds, Score()) for seeds in (1, 4))
+    baseline, system = (Translations(worse(words), [REFERENCES]) for words in ("old", "old cat"))
+    alone, together = (significance([baseline] * seeds, [system] * seeds, Score(), test) for seeds in (1, 8))
     assert together < 0.05 < alone
+
+
+@pytest.mark.parametrize(("test", "code"), [("randomization", "ar"), ("bootstrap", "bs")])
+def test_p_is_sacrebleus(test, code):
+    """It is the same whichever system is the baseline."""
+    systems = [(words, worse(words)) for words in ("cat", "big")]
+    _, scores = PairedTest(systems, {"BLEU": BLEU(tokenize="none", force=True)}, [REFERENCES], code)()
+    cat, big = ([Translations(hypotheses, [REFERENCES])] for _, hypotheses in systems)
+    p = significance(cat, big, Score(), test)
+    assert p == scores["BLEU"][1].p_value == significance(big, cat, Score(), test)
+
+
+def test_the_bootstraps_p_is_one_sided():
+    """p counts the samples far above the mean, and none below it: the system is better in every sample."""
+    texts, metric = (worse("cat"), worse("old cat")), bleu(Score())
+    samples = np.random.default_rng(12345).choice(len(REFERENCES), size=(1000, len(REFERENCES)))
+
+    def difference(rows) -> float:
+        references = [[REFERENCES[row] for row in rows]]
+        first, second = (metric.corpus_score([text[row] for row in rows], references).score for text in texts)
+        return second - first
+
+    real, differences = difference(range(len(REFERENCES))), np.array([difference(rows) for rows in samples])
+    above = (differences - differences.mean() > real).sum()
+    assert differences.min() > 0
+    p = significance(*([Translations(text, [REFERENCES])] for text in texts), Score(), "bootstrap")
+    assert p == pytest.approx((above + 1) / 1001)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lwc_fairseq.analysis.translations import Score, Translations, score
+from lwc_fairseq.analysis.translations import Score, Translations, score, significance
 from lwc_fairseq.experiments.jobs import Settings
 from lwc_fairseq.experiments.page import plot_curve, table_page, write_table
 from lwc_fairseq.experiments.results import Result, collect, make_record, read_record
@@ -111,6 +111,29 @@ def test_a_row_with_its_own_baseline(tmp_path):
     assert base.p is None and fourth.p is None  # the rows chosen with --rows lack the baseline of `fourth`
     page = write(settings, results, seeds=1)[0].read_text()
     assert "| BLEU | p |" in page and "| 1.000 (against Other) |" in page and "against base, unless a row" in page
+
+
+@pytest.mark.parametrize(
+    ("test", "said"),
+    [
+        (
+            "randomization",
+            "p: two-sided, by sacrebleu's approximate randomization of BLEU, 10,000 trials, against base.",
+        ),
+        ("bootstrap", "p: one-sided, by sacrebleu's paired bootstrap resampling of BLEU, 1,000 trials, against base."),
+    ],
+)
+def test_the_significance_test_that_the_table_chooses(tmp_path, test, said):
+    rows = [Row(name=name, arch="rnnsearch") for name in ("base", "ours")]
+    settings = Settings(Table(title="Mine", baseline="base", significance=test, rows=rows), Profile(), "data", tmp_path)
+    for job, words in zip(settings.jobs(1), ("cat", "big"), strict=True):
+        job.folder.path.mkdir(parents=True)
+        job.folder.generated.write_text(generated(worse(words)))
+    results = collect(settings, settings.jobs(1), {})
+    base, ours = ([Translations(worse(words), [REFERENCES])] for words in ("cat", "big"))
+    assert results[1].p == significance(base, ours, Score(), test)
+    page = write(settings, results, seeds=1)[0].read_text()
+    assert said in page and page == table_page(read_record(tmp_path / "table.json"))
 
 
 def test_pictures_of_another_table_are_removed(tmp_path):

@@ -50,6 +50,7 @@ def table(tmp_path):
         (("--hidden-dim 8", "--hidden-dim '8"), "No closing quotation"),
         (("rows:", "baseline: mine\nrows:"), "baseline mine: no such row"),
         (("rows:", "metric: ter\nrows:"), "metric ter: choose bleu or aer"),
+        (("rows:", "significance: boot\nrows:"), "significance boot: choose randomization or bootstrap"),
         (("rows:", "average: -1\nrows:"), "average -1: must not be negative"),
         (("{ours}:{ours}", "{ours} {ours}"), "row both: path {ours} {ours}: give one path"),
         (("{r2l}", "{R2L}"), "row both: {R2L}: no row of that name"),
@@ -240,6 +241,12 @@ class TestPapers:
             "abd_figure2",
         ):
             assert wanted in names
+
+    def test_deepatt_tests_significance_as_its_paper(self):
+        for path in TABLES:
+            table = load_table(path)
+            if table.baseline:
+                assert table.significance == ("bootstrap" if path.stem.startswith("deepatt") else "randomization")
 
     def test_published_values_say_where_they_stand(self):
         for path in TABLES:
