@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Train the models of He et al. (2018), Table 2, on the data of prepare.sh and translate the test set. The same command
-# resumes an interrupted run. The table compares tokenised text; evaluate.sh computes BLEU on detokenised text, as the
-# paper does.
+# resumes an interrupted run. The table has BLEU of detokenised text, as the paper and evaluate.sh.
 #
 #   bash examples/wmt16_en_ro/train.sh [--out FOLDER] [-- more flags of `lwc-fairseq table` ...]
 #
@@ -13,4 +12,5 @@ parse '--out= --' "$@"
 [ ${#words[@]} = 0 ] || usage
 out=${out:-$PWD/runs/wmt16_en_ro}
 
+flags=(--references "$out/text/test.ro" "${flags[@]}")
 train_table "$root/examples/tables/lwc_table2_en_ro.yaml"

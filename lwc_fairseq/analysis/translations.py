@@ -99,10 +99,12 @@ def with_references(translations: Translations, references: list[list[str]]) -> 
 
 @dataclass
 class Score:
-    """sacrebleu's options. The papers' data are tokenised, so sacrebleu does not tokenise by default."""
+    """sacrebleu's options, and which text it reads. The papers' data are tokenised, so sacrebleu does not tokenise by
+    default."""
 
     tokenize: str = "none"
     lowercase: bool = False
+    detokenize: bool = False  # whether translations become raw text first, which needs raw references
 
 
 def bleu(options: Score) -> BLEU:

@@ -70,7 +70,7 @@ def make_table(args: argparse.Namespace) -> int:
     from ..analysis.translations import bleu
     from ..experiments.jobs import Settings
     from ..experiments.page import write_table
-    from ..experiments.results import collect, make_record
+    from ..experiments.results import collect, make_detokenizer, make_record
     from ..experiments.schedule import Runner, devices
     from ..experiments.table_file import find_file, load_profile, load_table
 
@@ -97,12 +97,15 @@ def make_table(args: argparse.Namespace) -> int:
         for folder in args.data.split(os.pathsep):
             if not Path(folder).is_dir():
                 raise UserError(f"--data {folder}: no such folder; give the folder that fairseq-preprocess wrote")
+    if settings.table.score.detokenize and not args.references:
+        raise UserError(f"{args.table} needs --references, raw text, because it scores detokenised translations")
+    detokenizer = make_detokenizer(settings)
     check(jobs)
     references = [read_lines(path) for path in args.references]
     gold = read_alignments(args.gold, args.gold_first) if args.gold else None
     make_folder(args.out)
     failures = {} if args.collect else Runner(devices(args.parallel)).run(jobs)
-    results = collect(settings, jobs, failures, references, gold)
+    results = collect(settings, jobs, failures, references, gold, detokenizer)
     for folder, reason in failures.items():
         print(f"{folder.row}, seed{folder.seed}: failed: {reason}", file=sys.stderr)
     record = make_record(settings, results, args.seeds, args.references, args.gold, ran=not args.collect)

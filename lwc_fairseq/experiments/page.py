@@ -127,6 +127,7 @@ def notes(record: Record) -> list[str]:
     seeds = f"mean ± standard deviation of {record.seeds} seeds" if several else "one seed"
     mean_of_seeds = "; mean over seeds." if several else "."
     measured = f"sacrebleu, `{bleu}`" if bleu else "sacrebleu"
+    measured += ", of detokenised text" if record.detokenized else ""
     measured = "in per cent, lower is better" if record.metric == "AER" else measured
     lines = [f"{record.metric}: {measured}; {seeds}."]
     if chrf:

@@ -48,7 +48,9 @@ class FinishedTable:
         if not outputs:
             return None
         first = next(iter(outputs.values()))
-        references = [read_lines(Path(path)) for path in self.record.references] or first.references
+        # Tokens are compared with tokens: raw references are only for raw translations.
+        files = [] if self.record.detokenized else self.record.references
+        references = [read_lines(Path(path)) for path in files] or first.references
         sentences = Sentences({label: output.hypotheses for label, output in outputs.items()}, references, first.source)
         sentences.check()
         return sentences

@@ -7,7 +7,7 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from statistics import mean, stdev
@@ -22,6 +22,7 @@ from .. import __version__
 from ..analysis.alignment import Gold, error_rate, read_links
 from ..analysis.translations import RANDOMIZATION, Translations, read_generated, score, significance, with_references
 from ..files import read_lines
+from ..preparation import Words, read_preparation
 from .identity import data_content, file_content
 from .jobs import Job, Settings
 from .layout import RunFolder
@@ -69,6 +70,7 @@ class Record:
     rows: list[Result]
     subset: str = "test"  # the set of the data that was translated, or aligned
     references: list[str] = field(default_factory=list)  # files that replace the references of the data
+    detokenized: bool = False  # whether translations were scored as raw text
     user_dirs: list[str] = field(default_factory=list)  # packages with the user's own models
     baseline: str | None = None  # the title of the row with which significance tests compare the others
     significance: str = RANDOMIZATION  # the test that p comes from
@@ -83,6 +85,7 @@ def collect(
     failures: dict[RunFolder, str],
     references: list[list[str]] | None = None,
     gold: list[Gold] | None = None,
+    detokenizer: Words | None = None,
 ) -> list[Result]:
     """Collect the results of the rows that the table shows.
 
@@ -90,6 +93,7 @@ def collect(
         failures: the reasons of failed jobs. A job is added if its output is unreadable.
         references: reference translations that replace those in the output of fairseq-generate.
         gold: gold alignments of the test set, for a table of AER.
+        detokenizer: makes raw text of translations before they are scored.
     """
     table = settings.table
     scores: dict[RunFolder, dict] = {}
@@ -104,6 +108,8 @@ def collect(
             else:
                 output = read_generated(folder.generated)
                 output = with_references(output, references) if references else output
+                if detokenizer:
+                    output = replace(output, hypotheses=list(map(detokenizer.decode, output.hypotheses)))
                 scores[folder] = score(output, table.score)
                 translations.setdefault(folder.row, {})[folder.seed] = output
         except UserError as error:
@@ -117,6 +123,24 @@ def collect(
                 result.baseline = table.row(row.baseline).title
             results.append(result)
     return results
+
+
+def make_detokenizer(settings: Settings) -> Words | None:
+    """Return what makes raw text of translations, if the table is scored on raw text.
+
+    Raises:
+        UserError: no `text.yaml` says how the data's text was tokenized.
+    """
+    if not settings.table.score.detokenize:
+        return None
+    folder = Path(settings.data.split(os.pathsep)[0])  # of several, fairseq translates the sets of the first
+    preparation = read_preparation(folder)
+    if preparation is None:
+        raise UserError(
+            f"{folder}: no text.yaml says how its text was made, so translations cannot be detokenized: write one "
+            "(docs/decoding.md), or give a --profile whose `score` has no `detokenize`"
+        )
+    return Words(preparation, detokenize=True)
 
 
 def summarise(
@@ -215,6 +239,7 @@ def make_record(
         rows=results,
         subset=settings.subset,
         references=[str(path.absolute()) for path in references],
+        detokenized=table.score.detokenize,
         user_dirs=settings.user_dirs,
         baseline=table.row(table.baseline).title if table.baseline else None,
         significance=table.significance,

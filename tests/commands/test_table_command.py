@@ -297,6 +297,15 @@ def test_data_that_is_missing_is_refused_before_the_first_run(table, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_raw_text_is_scored_only_if_all_is_there_for_it(table, tiny_data, tmp_path):
+    """Nothing runs before."""
+    (tmp_path / "raw.yaml").write_text(f"{TABLE}score: {{detokenize: true}}")
+    given = ("lwc-fairseq", "table", tmp_path / "raw.yaml", "--data", tiny_data, "--out", tmp_path / "out")
+    assert "raw.yaml needs --references, raw text, because it scores detokenised" in refused(*given)
+    message = refused(*given, "--references", tmp_path / "raw.yaml")
+    assert f"{tiny_data}: no text.yaml says how its text was made" in message and not (tmp_path / "out").exists()
+
+
 def test_a_wrong_table_is_refused_in_one_line(table, tmp_path, tiny_data):
     (tmp_path / "wrong.yaml").write_text(TABLE.replace("published: 34.06", "publshed: 34.06"))
     message = refused("lwc-fairseq", "table", tmp_path / "wrong.yaml", "--data", tiny_data, "--out", tmp_path)

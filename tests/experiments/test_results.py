@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from conftest import run
 from lwc_fairseq.analysis.translations import Score, Translations, score, significance
 from lwc_fairseq.experiments.jobs import Settings
 from lwc_fairseq.experiments.page import plot_curve, table_page, write_table
-from lwc_fairseq.experiments.results import Result, collect, make_record, read_record
+from lwc_fairseq.experiments.report import read_table
+from lwc_fairseq.experiments.results import Result, collect, make_detokenizer, make_record, read_record
 from lwc_fairseq.experiments.table_file import Profile, Row, Table
+from lwc_fairseq.preparation import write_preparation
 from sentences import REFERENCES, generated, worse
 
 
@@ -134,6 +137,38 @@ def test_the_significance_test_that_the_table_chooses(tmp_path, test, said):
     assert results[1].p == significance(base, ours, Score(), test)
     page = write(settings, results, seeds=1)[0].read_text()
     assert said in page and page == table_page(read_record(tmp_path / "table.json"))
+
+
+def test_detokenised_scores_are_those_of_the_tools(tmp_path):
+    """As examples/wmt16_en_ro/evaluate.sh scores: by sacremoses and sacrebleu, in a shell."""
+    raw = ["Și-a spus: „Nu!” & a plecat.", "A plătit 3-4 lei (cam $5), nu-i așa?", "Da.", "Un rând 5% mai lung, aici."]
+    tokens = [
+        "și-a spus : „ Nu ! ” &amp; a plecat .",
+        "a plătit 3 @-@ 4 lei ( cam $ 5 ) , nu-i aşa ?",
+        "",
+        "un &quot; rând &quot; 5 % mai lung , aici .",
+    ]
+    (tmp_path / "data").mkdir()
+    (tmp_path / "model").write_text("Da (1/1)\n")
+    keys = {"source": "en", "target": "ro", "tokenize": "true", "case": "truecase", "case_model": "../model"}
+    write_preparation(tmp_path / "data", keys)
+    table = Table("A", score=Score(tokenize="13a", detokenize=True), rows=[Row(name="ours", arch="rnnsearch")])
+    settings = Settings(table, Profile(), str(tmp_path / "data"), tmp_path)
+    (job,) = settings.jobs(1)
+    job.folder.path.mkdir(parents=True)
+    job.folder.generated.write_text(generated(tokens))
+    results = collect(settings, [job], {}, [raw], detokenizer=make_detokenizer(settings))
+
+    (tmp_path / "tokens").write_text("".join(f"{line}\n" for line in tokens))
+    (tmp_path / "raw").write_text("".join(f"{line}\n" for line in raw))
+    detokenise = "sacremoses -q detruecase < tokens | sacremoses -q -l ro detokenize > text"
+    scored = run("bash", "-c", f"{detokenise}; sacrebleu raw -i text --score-only --width 2", cwd=tmp_path)
+    assert results[0].value == float(scored.stdout) > 20
+
+    page = write(settings, results, seeds=1, references=[tmp_path / "raw"])[0].read_text()
+    assert "tok:13a" in page and "`, of detokenised text; one seed." in page
+    sentences = read_table(tmp_path).sentences  # the report shows tokens, beside those of the data
+    assert sentences.systems["ours"] == tokens and sentences.references == [REFERENCES[:4]]
 
 
 def test_pictures_of_another_table_are_removed(tmp_path):

@@ -67,7 +67,10 @@ def table(tmp_path):
             "row l2r: label ours: another row has it",
         ),
         (("published: 30.0", "train: --lr 1"), "row theirs: it has flags, but no arch to train"),
-        (("rows:", "score: {tokenise: zh}\nrows:"), "score: tokenise: no such key; the keys are tokenize, lowercase"),
+        (
+            ("rows:", "score: {tokenise: zh}\nrows:"),
+            "score: tokenise: no such key; the keys are tokenize, lowercase, detok",
+        ),
         (("rows:", "average: 2.5\nrows:"), "average: 2.5: give a whole number"),
         (("rows:", 'average: "2"\nrows:'), 'average: "2": give a whole number, without quotation marks'),
         (("rows:", "score: {lowercase: on}\nrows:"), "score: lowercase: on: give true or false"),
