@@ -10,7 +10,8 @@
 #            line, UTF-8, Chinese segmented into words. The script tokenises and lower-cases English
 #   --out    where everything goes (default: runs/nist_zh_en-deepatt and so on); the binary data go to its folder `data`
 #
-# Finished steps are kept.
+# In the binary data, the set `test` is all test sets joined, and test1, test2 and so on are each of them. Finished steps
+# are kept.
 source "$(dirname "$0")/../recipe.sh"
 parse '--from= --out=' "$@"
 [ ${#words[@]} = 1 ] || usage
@@ -36,11 +37,16 @@ text() {
     done
     extract "reference$i" zh en "${corpora[@]}"
   done
+  for set in "${tests[@]}"; do # for tables that score each test set
+    for i in 0 1 2 3; do
+      extract "$set.reference$i" zh en . "$set.zh" "$set.en$i"
+    done
+  done
   cp "$making/reference0.zh" "$making/test.zh"
   cp "$making/reference0.en" "$making/test.en"
   for set in "${tests[@]}"; do
     echo "$set $(awk 'END { print NR }' "$from/$set.zh")" # the last line may lack a newline, which wc would not count
-  done > "$making/sets" # for evaluate.sh
+  done > "$making/sets" # for train.sh and evaluate.sh
 }
 tokens() {
   tokenise "$out/text" en
@@ -56,5 +62,6 @@ preparation=(tokenize_target=true) # the source must be in words already
 step "reading the sentences" "$out/text" text
 step "tokenising" "$out/tokens" tokens
 step "choosing pairs" "$out/clean" clean "$out/tokens" zh en --longest "$longest"
-step "binarising" "$out/data" binarise "$out/clean" zh en --nwordssrc 30000 --nwordstgt 30000
+sets=$(printf ",$out/clean/%s.reference0" "${tests[@]}")
+step "binarising" "$out/data" binarise "$out/clean" zh en --nwordssrc 30000 --nwordstgt 30000 --testpref "$out/clean/test$sets"
 summary "$out/clean" zh en

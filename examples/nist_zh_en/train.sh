@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Train the models of a paper's table on the data of prepare.sh, translate the test sets, joined into one, and score
-# them against the four references. The same command resumes an interrupted run.
+# Train the models of a paper's table on the data of prepare.sh, translate the test sets, and score them against the four
+# references. The same command resumes an interrupted run.
 #
 #   bash examples/nist_zh_en/train.sh deepatt|abd [--out FOLDER] [-- more flags of `lwc-fairseq table` ...]
 #
-#   deepatt  Zhang, Xiong, Su (2018), Table 5
-#   abd      Zhang et al. (AAAI 2018), Table 2; evaluate.sh computes the paper's Average, the mean over the test sets
+#   deepatt  Zhang, Xiong, Su (2018), Table 5: each test set, and all together
+#   abd      Zhang et al. (AAAI 2018), Table 2: all test sets together; evaluate.sh computes the paper's Average, the mean
+#            over the test sets
 #   --out    the folder that prepare.sh wrote (default: runs/nist_zh_en-deepatt and so on); models and the table go to its
 #            folder `table`
 #
@@ -15,11 +16,19 @@ parse '--out= --' "$@"
 [ ${#words[@]} = 1 ] || usage
 paper=${words[0]}
 case $paper in
-  deepatt) table=deepatt_table5 ;;
-  abd) table=abd_table2 ;;
+  deepatt | abd) ;;
   *) usage ;;
 esac
 out=${out:-$PWD/runs/nist_zh_en-$paper}
+needs_data
 
-flags=(--references "$out/clean"/reference{0,1,2,3}.en "${flags[@]}")
+if [ "$paper" = deepatt ]; then
+  table=deepatt_table5 references=()
+  while read -r set _; do
+    references+=("${set^^}=$out/clean/$set.reference"{0,1,2,3}.en)
+  done < "$out/text/sets"
+else
+  table=abd_table2 references=("$out/clean"/reference{0,1,2,3}.en)
+fi
+flags=(--references "${references[@]}" "${flags[@]}")
 train_table "$root/examples/tables/$table.yaml"

@@ -86,6 +86,16 @@ def read_hypotheses(path: Path) -> list[str]:
     return [best[number] for number in sorted(best)] or lines
 
 
+def joined(parts: Sequence[Translations]) -> Translations:
+    """Return the translations of several sets as those of one. All have the same number of references."""
+    sources = [part.source for part in parts if part.source is not None]
+    return Translations(
+        list(chain(*(part.hypotheses for part in parts))),
+        [list(chain(*lines)) for lines in zip(*(part.references for part in parts), strict=True)],
+        list(chain(*sources)) if len(sources) == len(parts) else None,
+    )
+
+
 def with_references(translations: Translations, references: list[list[str]]) -> Translations:
     """Return the same hypotheses with other references. Raises UserError if these have a different number of lines."""
     for reference in references:
@@ -149,10 +159,10 @@ def significance(
         test: a key of `TESTS`.
     """
     chosen = TESTS[test]
-    hypotheses = [list(chain(*(seed.hypotheses for seed in seeds))) for seeds in (baseline, system)]
-    references = [list(chain(*lines)) for lines in zip(*(seed.references for seed in baseline), strict=True)]
-    systems: list[tuple[str, Sequence[str]]] = list(zip(("baseline", "system"), hypotheses, strict=True))
-    _, scores = PairedTest(systems, {"BLEU": bleu(options)}, references, chosen.code, chosen.trials)()
+    first = joined(baseline)
+    systems: list[tuple[str, Sequence[str]]]
+    systems = [("baseline", first.hypotheses), ("system", joined(system).hypotheses)]
+    _, scores = PairedTest(systems, {"BLEU": bleu(options)}, first.references, chosen.code, chosen.trials)()
     baseline_bleu, system_bleu = scores["BLEU"]
     assert isinstance(baseline_bleu, Result) and isinstance(system_bleu, Result) and system_bleu.p_value is not None
     if baseline_bleu.score == system_bleu.score:

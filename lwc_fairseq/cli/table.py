@@ -4,6 +4,7 @@ import argparse
 import os
 import shlex
 import sys
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from ..files import absolute, import_plugins, make_folder, make_place, read_line
 from .arguments import add_first, add_user_dir, check_first, positive
 
 if TYPE_CHECKING:
-    from ..experiments.jobs import Job
+    from ..experiments.jobs import Job, Settings
 
 
 def add_table(commands) -> None:
@@ -53,7 +54,7 @@ def add_table(commands) -> None:
         type=Path,
         default=[],
         metavar="FILE",
-        help="reference translations that replace the data's",
+        help="reference translations that replace the data's; NAME=FILE if the table names its tests",
     )
     add("--gold", type=Path, metavar="FILE", help="gold alignments of the test set, for tables of AER")
     add_first(table)
@@ -101,18 +102,66 @@ def make_table(args: argparse.Namespace) -> int:
         raise UserError(f"{args.table} needs --references, raw text, because it scores detokenised translations")
     detokenizer = make_detokenizer(settings)
     check(jobs)
-    references = [read_lines(path) for path in args.references]
+    files = files_of_references(args.references, list(settings.table.tests))
+    references = {name: [read_lines(path) for path in paths] for name, paths in files.items()}
+    if not args.collect:
+        check_tests(settings, references)
     gold = read_alignments(args.gold, args.gold_first) if args.gold else None
     make_folder(args.out)
     failures = {} if args.collect else Runner(devices(args.parallel)).run(jobs)
     results = collect(settings, jobs, failures, references, gold, detokenizer)
     for folder, reason in failures.items():
         print(f"{folder.row}, seed{folder.seed}: failed: {reason}", file=sys.stderr)
-    record = make_record(settings, results, args.seeds, args.references, args.gold, ran=not args.collect)
+    record = make_record(settings, results, args.seeds, files, args.gold, ran=not args.collect)
     written = write_table(settings, record)
     print(written[0].read_text(encoding="utf-8"))
     print("wrote " + ", ".join(map(str, written)), file=sys.stderr)
     return 1 if failures else 0
+
+
+def files_of_references(given: list[Path], tests: list[str]) -> dict[str, list[Path]]:
+    """Return the files of --references by test. Without named tests, there is only ALL.
+
+    Raises:
+        UserError: a file has no name of a test, or tests have different numbers of files.
+    """
+    from ..experiments.table_file import ALL
+
+    if not given or not tests:
+        return {ALL: given} if given else {}
+    files: dict[str, list[Path]] = {name: [] for name in tests}
+    for argument in given:
+        name, _, path = str(argument).partition("=")
+        if name not in files or not path:
+            raise UserError(f"--references {argument}: give NAME=FILE, where NAME is one of {', '.join(tests)}")
+        files[name].append(Path(path))
+    if len({len(paths) for paths in files.values()}) > 1:
+        counts = ", ".join(f"{name} {len(paths)}" for name, paths in files.items())
+        raise UserError(f"--references: give all tests the same number of files, because {ALL} is one corpus: {counts}")
+    return files
+
+
+def check_tests(settings: "Settings", references: dict[str, list[list[str]]]) -> None:
+    """Raises UserError if the data lack the set of a named test, or if references have another number of lines than the
+    set."""
+    from fairseq.data.indexed_dataset import infer_dataset_impl, make_dataset
+
+    folder = settings.data.split(os.pathsep)[0]  # of several, fairseq translates the sets of the first
+    for name, subset in settings.tests.items():
+        sides = sorted(Path(folder).glob(f"{subset}.*.idx"))
+        if settings.table.tests and not sides:
+            raise UserError(
+                f"tests: {name}: {folder} has no set {subset}: fairseq-preprocess --testpref A,B makes test and test1; "
+                "a profile's `tests: {}` translates test alone"
+            )
+        for side, lines in product(sides[:1], references.get(name, [])):
+            path = str(side.with_suffix(""))
+            sentences = make_dataset(path, infer_dataset_impl(path))  # None if fairseq cannot read it, as it will say
+            if sentences is not None and len(lines) != len(sentences):
+                raise UserError(
+                    f"--references: {len(lines)} lines for the {len(sentences)} sentences of the set {subset}: give "
+                    "files that match the test set line by line"
+                )
 
 
 def check(jobs: list["Job"]) -> None:

@@ -10,8 +10,8 @@ import lwc_fairseq
 from lwc_fairseq_compat import UserError
 
 from .identity import Command, comment, difference, last_value
-from .layout import RunFolder
-from .table_file import PLACEHOLDER, Profile, Row, Table
+from .layout import RunFolder, generate_steps
+from .table_file import ALL, PLACEHOLDER, Profile, Row, Table
 
 
 class JobFailed(Exception):
@@ -32,6 +32,7 @@ class Job:
     average: Command | None
     generate: Command | None  # None if only other rows use this one
     needs: tuple[RunFolder, ...] = ()  # folders of the jobs whose checkpoints it uses
+    subsets: tuple[str, ...] = ()  # the sets of the data that are named tests; each is translated in a step of its own
 
     @property
     def name(self) -> str:
@@ -39,13 +40,21 @@ class Job:
 
     def steps(self) -> dict[str, Command]:
         """Return the commands by step, in the order in which they run."""
-        steps = {"train": self.train, "average": self.average, "generate": self.generate}
-        return {name: command for name, command in steps.items() if command}
+        steps = {"train": self.train, "average": self.average}
+        return {name: command for name, command in steps.items() if command} | self.generations()
+
+    def generations(self) -> dict[str, Command]:
+        """Return the commands that translate or align, by step."""
+        if self.generate is None:
+            return {}
+        commands = [[*self.generate, "--gen-subset", subset] for subset in self.subsets] or [self.generate]
+        return dict(zip(generate_steps(self.subsets), commands, strict=True))
 
     @property
     def done(self) -> bool:
-        """Whether the last step is done."""
-        return all(self.folder.result(step).exists() for step in list(self.steps())[-1:])
+        """Whether the last step is done. All translations count as the last step."""
+        last = list(self.generations()) or list(self.steps())[-1:]
+        return all(self.folder.result(step).exists() for step in last)
 
     def refusal(self) -> str | None:
         """Return the reason why the files in the folder cannot be used, or None.
@@ -60,7 +69,8 @@ class Job:
             if not file.exists() or (step != "train" and not folder.result(step).exists()):
                 continue
             if reason := difference(file.read_text(encoding="utf-8"), command, folder.table):
-                results = [folder.path] if step == "train" else map(folder.result, steps[steps.index(step) :])
+                later = [result for name in steps[steps.index(step) :] if (result := folder.result(name)).exists()]
+                results = [folder.path] if step == "train" else later
                 return f"{file} {reason}: remove {' and '.join(map(str, results))}, or give another --out"
             if folder.needs.exists() and folder.needs.read_text() != self.needed_models():
                 rows = ", ".join(need.row for need in self.needs)
@@ -77,24 +87,27 @@ class Job:
 
     def shell_lines(self) -> Iterator[str]:
         """Yield the steps as shell commands, one per line, which leave the same files as the scheduler."""
-
-        def quote(*values: object) -> str:
-            return shlex.join(map(str, values))
-
-        folder, generated = self.folder, quote(self.folder.generated)
-        making = f"{generated}.$$.making"  # the number of the shell
-        ends = {
-            "train": f" >> {quote(folder.log('train'))} 2>&1 && date +%s.%N > {quote(folder.result('train'))}",
-            "average": "",
-            "generate": f" > {making} 2> {quote(folder.log('generate'))}"
-            f" && mv {making} {generated} || {{ rm -f {making}; false; }}",
-        }
+        folder = self.folder
         trained = quote(*(need.result("train") for need in self.needs))
         needs = f"cat {trained} > {quote(folder.needs)} && " if trained else ""
         for step, command in self.steps().items():
             line = shlex.join(command)
             record = f"printf '%s\\n' {quote(line, comment(command, folder.table))} > {quote(folder.command(step))}"
-            yield f"mkdir -p {quote(folder.path)} && {needs}{record} && {line}{ends[step]}"
+            yield f"mkdir -p {quote(folder.path)} && {needs}{record} && {line}{self.shell_end(step)}"
+
+    def shell_end(self, step: str) -> str:
+        """Return what follows the command of a step in a shell: where its output goes, and how its result is left."""
+        log, result = quote(self.folder.log(step)), quote(self.folder.result(step))
+        if step == "train":
+            return f" >> {log} 2>&1 && date +%s.%N > {result}"
+        if step == "average":
+            return ""
+        making = f"{result}.$$.making"  # the number of the shell
+        return f" > {making} 2> {log} && mv {making} {result} || {{ rm -f {making}; false; }}"
+
+
+def quote(*values: object) -> str:
+    return shlex.join(map(str, values))
 
 
 @dataclass
@@ -111,6 +124,12 @@ class Settings:
 
     def __post_init__(self):
         self.table = self.table.with_profile(self.profile)
+        if self.table.tests:
+            for row in self.table.rows:
+                flags = [*shlex.split(self.table.generate), *shlex.split(row.generate), *self.generate]
+                if chosen := last_value(flags, "--gen-subset"):
+                    names = ", ".join(self.table.tests)
+                    raise UserError(f"--gen-subset {chosen}: the table names its tests ({names}): leave the flag out")
 
     @property
     def user_dirs(self) -> list[str]:
@@ -122,6 +141,12 @@ class Settings:
         """The set of the data that is translated, or aligned."""
         option = "--subset" if self.table.metric == "aer" else "--gen-subset"
         return last_value([*shlex.split(self.table.generate), *self.generate], option) or "test"
+
+    @property
+    def tests(self) -> dict[str, str]:
+        """The sets of the data that are translated, or aligned, by the names of their tests. A set without a name is
+        ALL."""
+        return self.table.tests or {ALL: self.subset}
 
     def jobs(self, seeds: int) -> list[Job]:
         """Return the jobs of all rows with the first seed, then with the second seed, and so on.
@@ -152,6 +177,7 @@ class Settings:
             average=average,
             generate=self.generate_command(row, seed) if self.is_scored(row) else None,
             needs=tuple(RunFolder(self.out, need, seed) for need in row.needs()),
+            subsets=tuple(self.table.tests.values()),
         )
 
     def is_scored(self, row: Row) -> bool:

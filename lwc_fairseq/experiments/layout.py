@@ -9,10 +9,12 @@ OUT/ROW/seed1/                a run: one row with one seed
     needs                     a copy of the files `trained` of the rows whose models this row uses
     averaged.pt               the mean of the last checkpoints, if the table averages
     generated.txt             the translations or alignments
+    generated.test1.txt …     in their place, the translations of each set of a table with named tests
     checkpoint_best.pt …      fairseq's checkpoints
     lock                      locked by the process that works in the folder
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +25,11 @@ FILES = (PAGE, RECORD, CURVE, LEARNING_CURVES, REPORT)
 
 RESULTS = {"train": "trained", "average": "averaged.pt", "generate": "generated.txt"}
 """The steps of a run, in the order in which they run, and the file that marks each step as finished."""
+
+
+def generate_steps(subsets: Iterable[str]) -> list[str]:
+    """Return the steps that translate: one for each set of named tests or, without any, one for the only set."""
+    return [f"generate.{subset}" for subset in subsets] or ["generate"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +51,9 @@ class RunFolder:
         return self.path / f"{step}.log"
 
     def result(self, step: str) -> Path:
-        return self.path / RESULTS[step]
+        kind, _, subset = step.partition(".")
+        file = self.path / RESULTS[kind]
+        return file.with_stem(f"{file.stem}.{subset}") if subset else file
 
     @property
     def generated(self) -> Path:

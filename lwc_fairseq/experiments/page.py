@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import mean
 
@@ -14,8 +15,11 @@ from ..pages import as_png, markdown_table
 from .jobs import Settings
 from .layout import CURVE, LEARNING_CURVES, PAGE, RECORD, RunFolder
 from .results import Record, Result, as_json
-from .table_file import Table
+from .table_file import ALL, Table
 from .training_log import make_learning_curves, read_losses
+
+Columns = dict[str, Callable[[Result], str]]
+"""What makes the text of a row's cell, by column."""
 
 FLAGS_IN_ORDER = (
     "A row's flags follow those of all rows, but its own optimizer replaces theirs. Flags from the command line, `more "
@@ -72,38 +76,78 @@ def origin(record: Record) -> list[str]:
 
 def cells(record: Record) -> list[list[str]]:
     """Return the table as texts: its header, and its rows, which begin with their labels."""
-    against = "p" if has_several_baselines(record) else f"p, against {record.baseline or 'the baseline'}"
-    columns: dict[str, Callable[[Result], str]] = {
-        record.metric: value_cell,
-        against: p_cell,
+    columns: Columns = {
+        **measured_columns(record),
         "chrF2": lambda result: mean_cell(result, "chrf"),
         "parameters": lambda result: f"{result.parameters / 1e6:.2f}M" if result.parameters else "",
         "updates": lambda result: f"{result.updates:,}" if result.updates else "",
         "validation loss": lambda result: mean_cell(result, "valid_loss"),
         "training loss": lambda result: mean_cell(result, "train_loss"),
-        f"published {record.metric}": lambda result: "" if result.published is None else f"{result.published:.2f}",
+        **published_columns(record),
         "published parameters": lambda result: f"{result.published_parameters}M" if result.published_parameters else "",
     }
-    always = {record.metric, "parameters", "updates", *(["chrF2"] if record.metric == "BLEU" else [])}
+    always = {"parameters", "updates", *(["chrF2"] if record.metric == "BLEU" else [])}
     texts = {name: [cell(result) for result in record.rows] for name, cell in columns.items()}
-    texts = {name: column for name, column in texts.items() if name in always or any(column)}
+    texts = {
+        name: column
+        for name, column in texts.items()
+        if name in always or name.startswith(record.metric) or any(column)
+    }
     labels = [result.label for result in record.rows]
     return [["", *texts], *map(list, zip(labels, *texts.values(), strict=True))]
+
+
+def measured_columns(record: Record) -> Columns:
+    """Return the columns of the metric and of p or, with named tests, one column of both for each test and for ALL."""
+    if not record.tests:
+        against = "p" if has_several_baselines(record) else f"p, against {record.baseline or 'the baseline'}"
+        return {record.metric: value_cell, against: p_cell}
+
+    def cell(name: str, result: Result) -> str:
+        of_test = result.tests[name]
+        value = "–" if of_test.value is None else value_text(of_test.value, of_test.deviation)
+        return value + p_text(of_test.p, result.baseline)
+
+    columns: Columns = {f"{record.metric}, {name}": partial(cell, name) for name in record.tests}
+    return columns | {f"{record.metric}, {ALL}": lambda result: value_cell(result) + p_text(result.p, result.baseline)}
+
+
+def published_columns(record: Record) -> Columns:
+    """Return the column of published values or, with named tests, one for each test and for ALL. A dash says that a row
+    has only other published values."""
+
+    def cell(name: str, result: Result) -> str:
+        values = {test: of_test.published for test, of_test in result.tests.items()} | {ALL: result.published}
+        missing = "" if set(values.values()) == {None} else "–"
+        return missing if (value := values[name]) is None else f"{value:.2f}"
+
+    if not record.tests:
+        return {f"published {record.metric}": partial(cell, ALL)}
+    return {f"published {record.metric}, {name}": partial(cell, name) for name in (*record.tests, ALL)}
 
 
 def value_cell(result: Result) -> str:
     """Return the mean of the runs, and whether other runs are missing or failed."""
     if result.value is None:
         return "failed" if result.failed else "not finished" if result.planned else "–"
-    spread = f" ± {result.deviation:.2f}" if result.deviation is not None else ""
     failed = ", failed" if result.failed else ""
     missing = f" ({len(result.runs)} of {result.planned} runs{failed})" if len(result.runs) < result.planned else ""
-    return f"{result.value:.2f}{spread}{missing}"
+    return f"{value_text(result.value, result.deviation)}{missing}"
+
+
+def value_text(value: float, deviation: float | None) -> str:
+    return f"{value:.2f}" if deviation is None else f"{value:.2f} ± {deviation:.2f}"
 
 
 def p_cell(result: Result) -> str:
     against = f" (against {result.baseline})" if result.baseline else ""
     return "" if result.p is None else f"{result.p:.3f}{against}"
+
+
+def p_text(p: float | None, baseline: str | None) -> str:
+    """Return p in brackets, to stand behind a value."""
+    against = f", against {baseline}" if baseline else ""
+    return "" if p is None else f" (p = {p:.3f}{against})"
 
 
 def mean_cell(result: Result, key: str) -> str:
@@ -130,6 +174,8 @@ def notes(record: Record) -> list[str]:
     measured += ", of detokenised text" if record.detokenized else ""
     measured = "in per cent, lower is better" if record.metric == "AER" else measured
     lines = [f"{record.metric}: {measured}; {seeds}."]
+    if record.tests:
+        lines.append(f"{ALL}: the sentences of all tests as one corpus, which chrF2 is of, too.")
     if chrf:
         lines.append(f"chrF2: sacrebleu, `{chrf}`{mean_of_seeds}")
     if any("valid_loss" in run for run in runs):

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 
 from tqdm import tqdm
@@ -20,12 +21,12 @@ from ..analysis.alignment import Gold, layer_error_rates, read_alignments
 from ..analysis.attention import force, load, panels, sentences
 from ..analysis.comparison import GROUPS, Sentences, group_name, largest_differences, length_groups, make_groups_figure
 from ..analysis.picture import make_figure
-from ..analysis.translations import read_generated
+from ..analysis.translations import joined, read_generated
 from ..files import import_plugins, read_lines, write_whole
 from ..models.interface import gives_attention
 from ..pages import as_png, definitions, html_table, image, page
 from .identity import data_content, file_content
-from .layout import CURVE, LEARNING_CURVES, RECORD, RunFolder
+from .layout import CURVE, LEARNING_CURVES, RECORD, RunFolder, generate_steps
 from .page import FLAGS_IN_ORDER, cells, notes, origin
 from .results import Record, read_record
 
@@ -43,17 +44,27 @@ class FinishedTable:
         """The translations of all rows that have some, with the source as fairseq-generate prints it."""
         if self.record.metric != "BLEU":
             return None
-        runs = {row.label: RunFolder(self.folder, row.name, 1) for row in self.record.rows if row.runs}
-        outputs = {label: read_generated(run.generated) for label, run in runs.items() if run.generated.exists()}
+        steps, outputs = generate_steps(self.record.tests.values()), {}
+        for row in self.record.rows:
+            files = [RunFolder(self.folder, row.name, 1).result(step) for step in steps]
+            if row.runs and all(file.exists() for file in files):
+                outputs[row.label] = joined([read_generated(file) for file in files])
         if not outputs:
             return None
         first = next(iter(outputs.values()))
-        # Tokens are compared with tokens: raw references are only for raw translations.
-        files = [] if self.record.detokenized else self.record.references
-        references = [read_lines(Path(path)) for path in files] or first.references
+        references = self.references() or first.references
         sentences = Sentences({label: output.hypotheses for label, output in outputs.items()}, references, first.source)
         sentences.check()
         return sentences
+
+    def references(self) -> list[list[str]]:
+        """Return the reference translations that replaced those of the data, if they are tokens as the translations
+        are. Those of several tests are joined."""
+        if self.record.detokenized:
+            return []
+        tests = [self.record.test_references[name] for name in self.record.tests if self.record.test_references]
+        parts = [[read_lines(Path(path)) for path in files] for files in tests or [self.record.references]]
+        return [list(chain(*lines)) for lines in zip(*parts, strict=True)]
 
     def checkpoints(self) -> list[tuple[str, Path]]:
         """Return the label of each row with a model of its own, and the checkpoint that generation uses."""
@@ -78,8 +89,9 @@ def read_table(folder: Path, data: str | None = None) -> FinishedTable:
     record = read_record(folder / RECORD)
     is_there = record.data and all(Path(part).is_dir() for part in record.data.split(os.pathsep))
     data = data or (record.data if is_there else record.measured_on)
-    check_content(record, "data", data_content(data, [re.escape(record.subset)]), data)
-    for path in record.references:
+    sets = [re.escape(subset) for subset in record.tests.values() or [record.subset]]
+    check_content(record, "data", data_content(data, sets), data)
+    for path in chain(record.references, *record.test_references.values()):
         check_content(record, path, file_content(Path(path)) if Path(path).is_file() else None, path)
     return FinishedTable(folder, record, data)
 
@@ -202,6 +214,8 @@ def samples(finished: FinishedTable) -> Iterator[str]:
     if lines is None or lines.source is None:
         return
     yield "<h2>Samples</h2>"
+    if finished.record.tests:
+        yield f"<p>Lines are counted through all tests: {html.escape(', '.join(finished.record.tests))}.</p>"
     total = len(lines.references[0])
     for row in range(0, total, -(-total // 4)):
         translations = {name: system[row] for name, system in lines.systems.items()}

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
+from itertools import chain
 from pathlib import Path
 from statistics import mean, stdev
 
@@ -20,14 +21,32 @@ from lwc_fairseq_compat import UserError
 
 from .. import __version__
 from ..analysis.alignment import Gold, error_rate, read_links
-from ..analysis.translations import RANDOMIZATION, Translations, read_generated, score, significance, with_references
+from ..analysis.translations import (
+    RANDOMIZATION,
+    Translations,
+    joined,
+    read_generated,
+    score,
+    significance,
+    with_references,
+)
 from ..files import read_lines
 from ..preparation import Words, read_preparation
 from .identity import data_content, file_content
 from .jobs import Job, Settings
 from .layout import RunFolder
-from .table_file import Row
+from .table_file import ALL, Row
 from .training_log import read_losses, read_sizes
+
+
+@dataclass
+class ValueOfTest:
+    """The result of a row on one of several test sets."""
+
+    value: float | None = None  # the mean of BLEU
+    deviation: float | None = None
+    p: float | None = None
+    published: float | None = None
 
 
 @dataclass
@@ -50,6 +69,7 @@ class Result:
     source: str | None = None
     x: float | None = None
     series: str | None = None
+    tests: dict[str, ValueOfTest] = field(default_factory=dict)  # by the names of tests; the values above are of ALL
 
 
 @dataclass(frozen=True)
@@ -68,8 +88,10 @@ class Record:
     seeds: int
     flags: dict[str, str]  # common to all rows
     rows: list[Result]
-    subset: str = "test"  # the set of the data that was translated, or aligned
+    subset: str = "test"  # the (first) set of the data that was translated, or aligned
     references: list[str] = field(default_factory=list)  # files that replace the references of the data
+    tests: dict[str, str] = field(default_factory=dict)  # sets of the data by the names of their tests
+    test_references: dict[str, list[str]] = field(default_factory=dict)  # in place of `references`, by test
     detokenized: bool = False  # whether translations were scored as raw text
     user_dirs: list[str] = field(default_factory=list)  # packages with the user's own models
     baseline: str | None = None  # the title of the row with which significance tests compare the others
@@ -83,7 +105,7 @@ def collect(
     settings: Settings,
     jobs: list[Job],
     failures: dict[RunFolder, str],
-    references: list[list[str]] | None = None,
+    references: Mapping[str, list[list[str]]] | None = None,
     gold: list[Gold] | None = None,
     detokenizer: Words | None = None,
 ) -> list[Result]:
@@ -91,38 +113,62 @@ def collect(
 
     Args:
         failures: the reasons of failed jobs. A job is added if its output is unreadable.
-        references: reference translations that replace those in the output of fairseq-generate.
+        references: reference translations, by test, that replace those in the output of fairseq-generate.
         gold: gold alignments of the test set, for a table of AER.
         detokenizer: makes raw text of translations before they are scored.
     """
     table = settings.table
     scores: dict[RunFolder, dict] = {}
-    translations: dict[str, dict[int, Translations]] = {}  # by row and seed
-    for folder in (job.folder for job in jobs if job.generate):
-        if folder in failures or not folder.generated.exists():
+    translations: dict[str, dict[str, dict[int, Translations]]] = {}  # by test, row and seed
+    for job in jobs:
+        folder, files = job.folder, [job.folder.result(step) for step in job.generations()]
+        if folder in failures or not files or not all(file.exists() for file in files):
             continue
         try:
             if table.metric == "aer":
-                rate = error_rate(read_links(folder.generated), gold or [])
+                rate = error_rate(read_links(files[0]), gold or [])
                 scores[folder] = {name: round(100 * value, 2) for name, value in asdict(rate).items()}  # in per cent
             else:
-                output = read_generated(folder.generated)
-                output = with_references(output, references) if references else output
-                if detokenizer:
-                    output = replace(output, hypotheses=list(map(detokenizer.decode, output.hypotheses)))
-                scores[folder] = score(output, table.score)
-                translations.setdefault(folder.row, {})[folder.seed] = output
+                outputs = read_outputs(dict(zip(settings.tests, files, strict=True)), references or {}, detokenizer)
+                of_tests = {name: score(output, table.score) for name, output in outputs.items()}
+                scores[folder] = of_tests.pop(ALL) | ({"tests": of_tests} if of_tests else {})
+                for name, output in outputs.items():
+                    translations.setdefault(name, {}).setdefault(folder.row, {})[folder.seed] = output
         except UserError as error:
             failures[folder] = str(error)
     results = []
     for row in table.rows:
-        if not row.hidden:
+        is_published = row.published is not None or row.published_tests.keys() & table.tests.keys()
+        if not row.hidden and (row.runs or is_published):
             result = summarise(row, [job.folder for job in jobs if job.row.name == row.name], scores, failures)
-            result.p = p_value(settings, row, translations)
+            result.p = p_value(settings, row, translations.get(ALL, {}))
+            for name in table.tests:
+                values = [run["tests"][name]["bleu"] for run in result.runs]
+                p, published = p_value(settings, row, translations.get(name, {})), row.published_tests.get(name)
+                result.tests[name] = ValueOfTest(*mean_and_deviation(values), p, published)
             if row.baseline and result.p is not None:
                 result.baseline = table.row(row.baseline).title
             results.append(result)
     return results
+
+
+def read_outputs(
+    files: Mapping[str, Path], references: Mapping[str, list[list[str]]], detokenizer: Words | None
+) -> dict[str, Translations]:
+    """Read the translations of each test and, as one corpus, of ALL.
+
+    Args:
+        files: the output of fairseq-generate, by test.
+        references: reference translations, by test, that replace those in the files.
+    """
+    outputs = {}
+    for name, file in files.items():
+        output = read_generated(file)
+        output = with_references(output, references[name]) if name in references else output
+        if detokenizer:
+            output = replace(output, hypotheses=list(map(detokenizer.decode, output.hypotheses)))
+        outputs[name] = output
+    return {**outputs, ALL: joined(list(outputs.values()))}
 
 
 def make_detokenizer(settings: Settings) -> Words | None:
@@ -162,10 +208,14 @@ def summarise(
     )
     if done:
         values = [run["bleu"] if "bleu" in run else run["aer"] for run in result.runs]
-        result.value = round(mean(values), 2)
-        result.deviation = round(stdev(values), 2) if len(values) > 1 else None
+        result.value, result.deviation = mean_and_deviation(values)
         result.parameters, result.updates = read_sizes(done[0].log("train"))
     return result
+
+
+def mean_and_deviation(values: Sequence[float]) -> tuple[float | None, float | None]:
+    """Return the mean, if there is a value, and the standard deviation, if there are at least two."""
+    return round(mean(values), 2) if values else None, round(stdev(values), 2) if len(values) > 1 else None
 
 
 def p_value(settings: Settings, row: Row, translations: dict[str, dict[int, Translations]]) -> float | None:
@@ -198,14 +248,14 @@ def make_record(
     settings: Settings,
     results: list[Result],
     seeds: int,
-    references: Sequence[Path] = (),
+    references: Mapping[str, Sequence[Path]] | None = None,
     gold: Path | None = None,
     ran: bool = True,
 ) -> Record:
     """Create the record of results, with today's date.
 
     Args:
-        references: the files that replace the references of the data.
+        references: the files that replace the references of the data, by test.
         gold: the gold alignments of the test set.
         ran: whether the rows ran on this machine.
     """
@@ -219,11 +269,13 @@ def make_record(
         "checkpoint": f"mean of the last {table.average} epochs" if table.average else "",
         "packages of models": " ".join(settings.user_dirs),
     }
+    paths = {name: [path.absolute() for path in files] for name, files in (references or {}).items()}
     contents: dict[str, str | None] = {
-        str(path.absolute()): file_content(path) for path in references if path.is_file()
+        str(path): file_content(path) for path in chain(*paths.values()) if path.is_file()
     }
+    named = {name: list(map(str, files)) for name, files in paths.items()}
     contents["gold"] = file_content(gold) if gold else None
-    contents["data"] = data_content(settings.data, [re.escape(settings.subset)])
+    contents["data"] = data_content(settings.data, list(map(re.escape, settings.tests.values())))
     return Record(
         title=table.title,
         metric=table.metric.upper(),
@@ -237,8 +289,10 @@ def make_record(
         seeds=seeds,
         flags=without_empty(flags),
         rows=results,
-        subset=settings.subset,
-        references=[str(path.absolute()) for path in references],
+        subset=next(iter(settings.tests.values())),
+        references=named.pop(ALL, []),
+        tests=table.tests,
+        test_references=named,
         detokenized=table.score.detokenize,
         user_dirs=settings.user_dirs,
         baseline=table.row(table.baseline).title if table.baseline else None,
@@ -281,7 +335,11 @@ def read_record(path: Path) -> Record:
     """
     try:
         content = json.loads("\n".join(read_lines(path)))
-        return Record(**{**content, "rows": [Result(**row) for row in content["rows"]]})
+        rows = []
+        for row in content["rows"]:
+            tests = {name: ValueOfTest(**values) for name, values in row.get("tests", {}).items()}
+            rows.append(Result(**{**row, "tests": tests}))
+        return Record(**{**content, "rows": rows})
     except json.JSONDecodeError as error:
         raise UserError(f"{path}, line {error.lineno}: not JSON: {error.msg}") from error
     except (KeyError, TypeError) as error:

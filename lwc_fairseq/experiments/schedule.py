@@ -200,9 +200,9 @@ def run_step(folder: RunFolder, step: str, command: Command, bar: JobBar, execut
         if not has_ended(folder.log(step)):
             execute(progress=Progress(command, bar))
         write_whole(folder.result(step), f"{time.time()}\n")
-    elif step == "generate":
-        bar.advance_to(TRAINING_SHARE)
-        with whole_file(folder.generated) as making, open(making, "w") as output:
-            execute(output=output)
-    else:
+    elif step == "average":
         execute()
+    else:
+        bar.advance_to(TRAINING_SHARE)
+        with whole_file(folder.result(step)) as making, open(making, "w") as output:
+            execute(output=output)

@@ -21,6 +21,9 @@ from ..files import import_plugins
 from ..typed_yaml import as_settings, read_yaml
 from .layout import FILES
 
+ALL = "ALL"
+"""The name of all test sets as one corpus."""
+
 PLACEHOLDER = re.compile(r"\{([^{}\"': ]+)\}")
 """Matches {name} in flags and paths, which stands for the checkpoint of an earlier row of this name."""
 
@@ -36,7 +39,8 @@ class Row:
     optimizer: str | None = None  # replaces the table's
     train: str = ""
     generate: str = ""
-    published: float | None = None
+    published: float | None = None  # in a table with named tests, that of ALL
+    published_tests: dict[str, float] = field(default_factory=dict)  # by the names of the table's tests
     source: str | None = None  # where the value is published, such as a table of the paper
     parameters: float | None = None  # published, in millions
     x: float | None = None  # its position on the x axis of a curve
@@ -67,6 +71,7 @@ class Profile:
     generate: str | None = None  # flags of fairseq-generate
     average: int | None = None
     score: Score | None = None
+    tests: dict[str, str] | None = None
     archs: dict[str, str] = field(default_factory=dict)  # flags that follow the row's, by a pattern for presets
 
     def flags_of(self, arch: str) -> list[str]:
@@ -87,6 +92,7 @@ class Table:
     average: int = 0  # the number of last epochs whose checkpoints are averaged
     metric: str = "bleu"  # or "aer", alignment error rate; `generate` then holds flags of `align`
     score: Score = field(default_factory=Score)
+    tests: dict[str, str] = field(default_factory=dict)  # sets of the data by their names, if several are translated
     baseline: str | None = None  # the name of the row with which significance tests compare the others
     significance: str = RANDOMIZATION  # the significance test, a key of TESTS
     curve: str | None = None  # the label of the x axis
@@ -104,6 +110,7 @@ class Table:
         settings = {name: value for name, value in vars(profile).items() if name != "archs" and value is not None}
         if self.metric == "aer":
             settings.pop("generate", None)  # the table's are flags of `align`
+            settings.pop("tests", None)  # one set has gold alignments
         rows = self.rows if profile.optimizer is None else [replace(row, optimizer=None) for row in self.rows]
         return replace(self, **settings, rows=rows)
 
@@ -126,7 +133,10 @@ def find_file(given: Path, kind: str) -> Path:
 
 def load_profile(path: Path | None) -> Profile:
     """Read a profile. Without a file, return one that changes nothing. Raises UserError if the file is invalid."""
-    return Profile() if path is None else as_settings(str(path), Profile, read_yaml(path))
+    profile = Profile() if path is None else as_settings(str(path), Profile, read_yaml(path))
+    if problem := next(problems_of_tests(profile.tests or {}), None):
+        raise UserError(f"{path}: {problem}")
+    return profile
 
 
 def load_table(path: Path, only: list[str] | None = None) -> Table:
@@ -180,10 +190,12 @@ def problems(table: Table) -> Iterator[str]:
             "the table itself writes a file of this name: give another name": row.name in FILES,
             "give arch or path, not both": row.arch is not None and row.path is not None,
             "it has flags, but no arch to train and no path to translate with": has_flags and not row.runs,
-            "give arch or path or published": not row.runs and row.published is None,
+            "give arch or path or published": not (row.runs or row.published is not None or row.published_tests),
             f"arch {row.arch}: no such preset (your own models need user_dir)": is_unknown,
         }
         yield from (f"row {row.name}: {mistake}" for mistake, is_made in mistakes.items() if is_made)
+        for name in row.published_tests.keys() - table.tests.keys():
+            yield f"row {row.name}: published_tests: {name}: the table's `tests` has no test of that name"
         yield from syntax_problems(row.name, row.train, row.generate, row.optimizer or "", row.path or "")
         if row.path is not None and len(shlex.split(row.path)) != 1:
             yield f"row {row.name}: path {row.path}: give one path, quoted if it has blanks"
@@ -199,6 +211,9 @@ def problems(table: Table) -> Iterator[str]:
         yield f"average {table.average}: must not be negative"
     if table.metric not in ("bleu", "aer"):
         yield f"metric {table.metric}: choose bleu or aer"
+    if table.metric == "aer" and table.tests:
+        yield "tests: only translations have several test sets, not metric: aer"
+    yield from problems_of_tests(table.tests)
     if table.significance not in TESTS:
         yield f"significance {table.significance}: choose {' or '.join(TESTS)}"
     for name in filter(None, [table.baseline, *(row.baseline for row in table.rows)]):
@@ -209,6 +224,17 @@ def problems(table: Table) -> Iterator[str]:
         if table.metric == "aer":
             yield f"baseline {name}: significance is tested for BLEU only, not for metric: aer"
     yield from syntax_problems("flags of the table", table.optimizer, table.train, table.generate)
+
+
+def problems_of_tests(tests: dict[str, str]) -> Iterator[str]:
+    """Yield what is invalid in the names of tests and of their sets, which are parts of file names."""
+    for name, subset in tests.items():
+        if name == ALL or not re.fullmatch(r"[^\s=]+", name):
+            yield f"tests: {name!r}: give a name without blanks and =, which is not {ALL}"
+        if not re.fullmatch(r"[\w.-]+", subset):
+            yield f"tests: {name}: {subset}: give the name of one set, as fairseq-preprocess makes it: test, test1"
+        if list(tests.values()).count(subset) > 1:
+            yield f"tests: {name}: {subset}: another test is of the same set"
 
 
 def syntax_problems(where: str, *flags: str) -> Iterator[str]:

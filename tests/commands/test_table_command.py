@@ -306,6 +306,86 @@ def test_raw_text_is_scored_only_if_all_is_there_for_it(table, tiny_data, tmp_pa
     assert f"{tiny_data}: no text.yaml says how its text was made" in message and not (tmp_path / "out").exists()
 
 
+class TestNamedTests:
+    @pytest.fixture(scope="class")
+    def folder(self, tiny_data, tiny_checkpoint, tiny_text, tmp_path_factory):
+        """A finished table of one model that is given, with two test sets, and two references for each."""
+        folder = tmp_path_factory.mktemp("named")
+        shutil.copytree(tiny_data, folder / "data")
+        for path in (folder / "data").glob("valid.*"):
+            shutil.copy(path, path.with_name(path.name.replace("valid.", "test1.", 1)))
+        for name, subset in (("A", "test"), ("B", "valid")):
+            for i in (0, 1):
+                shutil.copy(tiny_text / f"{subset}.en", folder / f"{name}{i}")
+        shutil.copy(tiny_checkpoint, folder / "model.pt")
+        (folder / "table.yaml").write_text(
+            "title: Named\ntests: {A: test, B: test1}\ngenerate: --cpu --max-len-b 9\n"
+            "rows: [{name: given, path: model.pt}]"
+        )
+        run(*self.COMMAND, *self.REFERENCES, cwd=folder)
+        return folder
+
+    COMMAND = ("lwc-fairseq", "table", "table.yaml", "--data", "data", "--out", "out")
+    REFERENCES = ("--references", "A=A0", "A=A1", "B=B0", "B=B1")
+
+    def test_each_has_a_column(self, folder, tiny_text):
+        page = (folder / "out" / "table.md").read_text()
+        assert "|  | BLEU, A | BLEU, B | BLEU, ALL |" in page and "nrefs:2" in page
+        run_folder = folder / "out" / "given" / "seed1"
+        for subset, text in (("test", "test"), ("test1", "valid")):
+            output = (run_folder / f"generated.{subset}.txt").read_text()
+            found = {line.split("\t")[1] for line in output.splitlines() if line.startswith("T-")}
+            assert found == set((tiny_text / f"{text}.en").read_text().splitlines())
+        run("lwc-fairseq", "report", "out", cwd=folder)
+        assert "Lines are counted through all tests: A, B." in (folder / "out" / "report.html").read_text()
+
+    def test_only_what_is_missing_is_translated(self, folder, tmp_path):
+        """Also a set that stands before another one."""
+        here = shutil.copytree(folder, tmp_path / "here")
+        run_folder = here / "out" / "given" / "seed1"
+        (run_folder / "generated.test.txt").unlink()
+        kept = (run_folder / "generated.test1.txt").stat().st_mtime_ns
+        run(*self.COMMAND, *self.REFERENCES, cwd=here)
+        assert rows(here / "out") == rows(folder / "out")
+        assert (run_folder / "generated.test1.txt").stat().st_mtime_ns == kept
+
+    def test_other_data_of_one_set_are_refused(self, folder, tmp_path):
+        here = shutil.copytree(folder, tmp_path / "here")
+        (here / "out" / "given" / "seed1" / "generated.test.txt").unlink()  # its data may change
+        change(here / "data" / "test1.de-en.de.bin")
+        message = refused(*self.COMMAND, *self.REFERENCES, cwd=here)
+        assert (
+            "generate.test1.command ran with" in message and "remove out/given/seed1/generated.test1.txt, or" in message
+        )
+
+    @LONG
+    def test_printed_commands_do_the_same(self, folder, tmp_path):
+        here = shutil.copytree(folder, tmp_path / "here")
+        shutil.rmtree(here / "out")
+        for line in run(*self.COMMAND, "--dry-run", cwd=here).stdout.splitlines():
+            run("bash", "-c", line, cwd=here)
+        run(*self.COMMAND, *self.REFERENCES, "--collect", cwd=here)
+        assert rows(here / "out") == rows(folder / "out")
+
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            (("--references", "A0"), "--references A0: give NAME=FILE, where NAME is one of A, B"),
+            (("--references", "C=A0"), "--references C=A0: give NAME=FILE, where NAME is one of A, B"),
+            (("--references", "A=A0"), "the same number of files, because ALL is one corpus: A 1, B 0"),
+            (("--references", "A=A0", "B=table.yaml"), "--references: 4 lines for the 20 sentences of the set test1"),
+            (
+                ("--generate=--gen-subset valid",),
+                "--gen-subset valid: the table names its tests (A, B): leave the flag out",
+            ),
+            (("--profile", "profile.yaml"), "tests: C: data has no set test7: fairseq-preprocess --testpref A,B makes"),
+        ],
+    )
+    def test_what_does_not_fit_is_refused_before_anything_runs(self, folder, given, message):
+        (folder / "profile.yaml").write_text("tests: {C: test7}")
+        assert message in refused(*self.COMMAND[:-1], "new", *given, cwd=folder) and not (folder / "new").exists()
+
+
 def test_a_wrong_table_is_refused_in_one_line(table, tmp_path, tiny_data):
     (tmp_path / "wrong.yaml").write_text(TABLE.replace("published: 34.06", "publshed: 34.06"))
     message = refused("lwc-fairseq", "table", tmp_path / "wrong.yaml", "--data", tiny_data, "--out", tmp_path)

@@ -334,20 +334,25 @@ class TestNIST:
         ("paper", "row", "tests"),
         [
             ("abd", "abd", ["mt03", "mt04", "mt05", "mt06"]),
-            ("deepatt", "deepatt", ["mt02", "mt03", "mt04", "mt06", "mt08"]),
+            ("deepatt", "rnnsearch", ["mt02", "mt03", "mt04", "mt06", "mt08"]),
         ],
     )
     def test_from_the_copy_to_the_scores(self, copy, tmp_path, paper, row, tests):
         out = tmp_path / "out"
         self.prepare(paper, copy, out)
-        if paper != "abd":
-            return  # the rest differs in names
         flags = ("--rows", row, f"--train={NARROW} --init-std 0.1", "--generate=--cpu")
         trained = run("bash", self.FOLDER / "train.sh", paper, "--out", out, "--", *flags)
         assert "nrefs:4|case:lc" in (out / "table" / "table.md").read_text(), trained.stdout
         checkpoint = out / "table" / row / "seed1" / "checkpoint_best.pt"
-        scored = run("bash", self.FOLDER / "evaluate.sh", paper, checkpoint, "--out", out, "--", "--cpu").stdout
-        assert [line.split()[0] for line in scored.splitlines()] == [*tests, "all", "mean"]
+        evaluate = ("bash", self.FOLDER / "evaluate.sh", paper, checkpoint, "--out", out)
+        scored = run(*evaluate, "--", "--cpu", "--unnormalized").stdout
+        scores = {name: float(value) for name, value in map(str.split, scored.splitlines())}
+        assert list(scores) == [*tests, "all", "mean"]
+        (found,) = (found for found in json.loads((out / "table" / "table.json").read_text())["rows"] if found["runs"])
+        of_tests = {name.lower(): of_test["value"] for name, of_test in found["tests"].items()}
+        expected = {name: score for name, score in scores.items() if name in tests and paper == "deepatt"}
+        assert of_tests == pytest.approx(expected, abs=0.011)
+        assert found["value"] == pytest.approx(scores["all"], abs=0.011)
 
     def test_each_set_has_its_own_score(self, copy, tmp_path):
         """With a stand-in for fairseq-generate that prints the third reference, and nothing for the last set."""

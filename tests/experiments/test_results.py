@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from conftest import run
-from lwc_fairseq.analysis.translations import Score, Translations, score, significance
+from lwc_fairseq.analysis.translations import Score, Translations, joined, score, significance
 from lwc_fairseq.experiments.jobs import Settings
 from lwc_fairseq.experiments.page import plot_curve, table_page, write_table
 from lwc_fairseq.experiments.report import read_table
 from lwc_fairseq.experiments.results import Result, collect, make_detokenizer, make_record, read_record
-from lwc_fairseq.experiments.table_file import Profile, Row, Table
+from lwc_fairseq.experiments.table_file import ALL, Profile, Row, Table
 from lwc_fairseq.preparation import write_preparation
 from sentences import REFERENCES, generated, worse
 
@@ -57,14 +57,14 @@ def test_a_table_of_two_seeds(tmp_path):
                 '| valid | {"valid_loss": "4.5", "valid_num_updates": "70"}\n'
             )
     failures = {job.folder: "the reason" for job in jobs if job.row.name == "failed"}
-    results = {result.name: result for result in collect(settings, jobs, failures, [])}
+    results = {result.name: result for result in collect(settings, jobs, failures)}
     assert list(results) == ["base", "failed", "ours", "theirs"]
     values = [score(Translations(worse(words), [REFERENCES]), Score())["bleu"] for words in ("x here", "old cat")]
     assert results["ours"].value == pytest.approx(sum(values) / 2, abs=0.006)
     assert results["ours"].deviation == pytest.approx(abs(values[0] - values[1]) / 2**0.5, abs=0.006)
     assert results["base"].p is None and 0 <= results["ours"].p <= 1
 
-    written = write(settings, list(results.values()), seeds=2, references=[Path("/a/reference")])
+    written = write(settings, list(results.values()), seeds=2, references={ALL: [Path("/a/reference")]})
     assert [path.name for path in written] == ["table.md", "table.json", "table.png", "learning_curves.png"]
     assert Path(written[2]).read_bytes().startswith(b"\x89PNG")
     page = written[0].read_text()
@@ -157,7 +157,7 @@ def test_detokenised_scores_are_those_of_the_tools(tmp_path):
     (job,) = settings.jobs(1)
     job.folder.path.mkdir(parents=True)
     job.folder.generated.write_text(generated(tokens))
-    results = collect(settings, [job], {}, [raw], detokenizer=make_detokenizer(settings))
+    results = collect(settings, [job], {}, {ALL: [raw]}, detokenizer=make_detokenizer(settings))
 
     (tmp_path / "tokens").write_text("".join(f"{line}\n" for line in tokens))
     (tmp_path / "raw").write_text("".join(f"{line}\n" for line in raw))
@@ -165,10 +165,80 @@ def test_detokenised_scores_are_those_of_the_tools(tmp_path):
     scored = run("bash", "-c", f"{detokenise}; sacrebleu raw -i text --score-only --width 2", cwd=tmp_path)
     assert results[0].value == float(scored.stdout) > 20
 
-    page = write(settings, results, seeds=1, references=[tmp_path / "raw"])[0].read_text()
+    page = write(settings, results, seeds=1, references={ALL: [tmp_path / "raw"]})[0].read_text()
     assert "tok:13a" in page and "`, of detokenised text; one seed." in page
     sentences = read_table(tmp_path).sentences  # the report shows tokens, beside those of the data
     assert sentences.systems["ours"] == tokens and sentences.references == [REFERENCES[:4]]
+
+
+def test_a_table_of_several_test_sets(tmp_path):
+    """A column for each test and for all of them as one corpus, with significance and several references."""
+    rows = [Row(name=name, arch="rnnsearch") for name in ("base", "ours", "failed")]
+    rows[1].published_tests, rows[1].published = {"MT02": 41.0, "MT03": 39.07}, 37.5
+    rows += [Row(name="coverage", published_tests={"MT03": 34.49}), Row(name="other", published=20.0)]
+    table = Table(title="Mine", baseline="base", tests={"MT02": "test", "MT03": "test1"}, rows=rows)
+    settings = Settings(table, Profile(), "data", tmp_path)
+    jobs = settings.jobs(2)
+    words = {("base", "test"): "cat", ("base", "test1"): "old", ("ours", "test"): "x here", ("ours", "test1"): "big"}
+    for job in jobs[:2] + jobs[3:5]:
+        job.folder.path.mkdir(parents=True)
+        for subset in ("test", "test1"):
+            text = worse(words[job.row.name, subset])
+            job.folder.result(f"generate.{subset}").write_text(generated(text[: 18 if subset == "test" else 9]))
+    jobs[2].folder.path.mkdir(parents=True)
+    jobs[2].folder.result("generate.test1").write_text(generated(REFERENCES))  # the other set is missing
+    references = {"MT02": [REFERENCES, worse("z here")], "MT03": [worse("dog")[:9], REFERENCES[:9]]}
+    results = collect(settings, jobs, {jobs[2].folder: "the reason"}, references)
+
+    base, ours, failed, *_ = results
+    parts = {
+        row: [Translations(worse(words[row, "test"]), references["MT02"])]
+        + [Translations(worse(words[row, "test1"])[:9], references["MT03"])]
+        for row in ("base", "ours")
+    }
+    for name, *of_rows in zip(("MT02", "MT03"), parts["base"], parts["ours"], strict=True):
+        assert ours.tests[name].value == score(of_rows[1], Score())["bleu"]
+        assert ours.tests[name].deviation == 0
+        assert ours.tests[name].p == significance(*([part] * 2 for part in of_rows), Score())
+        assert base.tests[name].p is None and failed.tests[name].value is None
+    whole = {row: joined(of_row) for row, of_row in parts.items()}
+    assert len(whole["ours"].hypotheses) == 27 and ours.value == score(whole["ours"], Score())["bleu"]
+    assert ours.p == significance(*([whole[row]] * 2 for row in ("base", "ours")), Score())
+    assert len({ours.value, *(of_test.value for of_test in ours.tests.values())}) == 3
+    assert ours.runs[0]["tests"]["MT03"]["signature"].startswith("nrefs:2")
+
+    files = {name: [tmp_path / f"{name}.{i}" for i in range(2)] for name in references}
+    for name, paths in files.items():
+        for path, lines in zip(paths, references[name], strict=True):
+            path.write_text("".join(f"{line}\n" for line in lines))
+    page = write(settings, results, seeds=2, references=files)[0].read_text()
+    header, _, *cells = [line[2:-2].split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    assert header[:5] == ["", "BLEU, MT02", "BLEU, MT03", "BLEU, ALL", "chrF2"]
+    assert header[-3:] == ["published BLEU, MT02", "published BLEU, MT03", "published BLEU, ALL"]
+    by_name = {row[0]: row for row in cells}
+    assert by_name["ours"][2] == f"{ours.tests['MT03'].value:.2f} ± 0.00 (p = {ours.tests['MT03'].p:.3f})"
+    assert by_name["ours"][3] == f"{ours.value:.2f} ± 0.00 (p = {ours.p:.3f})"
+    assert by_name["ours"][-3:] == ["41.00", "39.07", "37.50"] and by_name["base"][-3:] == ["", "", ""]
+    assert by_name["coverage"][-3:] == ["–", "34.49", "–"] and by_name["other"][-3:] == ["–", "–", "20.00"]
+    assert by_name["failed"][1:4] == ["–", "–", "failed"] and by_name["coverage"][1:4] == ["–"] * 3
+    assert "\nALL: the sentences of all tests as one corpus, which chrF2 is of, too.\n" in page
+    assert page == table_page(read_record(tmp_path / "table.json"))
+
+    finished = read_table(tmp_path)
+    assert finished.sentences.systems["ours"] == whole["ours"].hypotheses
+    assert finished.sentences.references == whole["ours"].references
+    files["MT03"][1].write_text("changed\n")
+    with pytest.raises(ValueError, match=r"MT03.1: other contents than when the table was made"):
+        read_table(tmp_path)
+
+
+def test_values_of_other_tests_are_left_out(tmp_path):
+    """A profile chooses one set for a table whose published values are of several."""
+    rows = [Row(name="ours", arch="rnnsearch", published=37.5), Row(name="theirs", published_tests={"A": 34.49})]
+    table = Table(title="Mine", tests={"A": "test1", "B": "test2"}, rows=rows)
+    settings = Settings(table, Profile(tests={}), "data", tmp_path)
+    page = write(settings, collect(settings, settings.jobs(1), {}), seeds=1)[0].read_text()
+    assert "published BLEU |" in page and "| ours | not finished |" in page and "| theirs |" not in page
 
 
 def test_pictures_of_another_table_are_removed(tmp_path):

@@ -71,6 +71,16 @@ def table(tmp_path):
             ("rows:", "score: {tokenise: zh}\nrows:"),
             "score: tokenise: no such key; the keys are tokenize, lowercase, detok",
         ),
+        (("rows:", "tests: {ALL: test}\nrows:"), "tests: 'ALL': give a name without blanks and =, which is not ALL"),
+        (("rows:", "tests: {a=b: test}\nrows:"), "tests: 'a=b': give a name without blanks and =, which is not ALL"),
+        (("rows:", "tests: {a: test/1}\nrows:"), "tests: a: test/1: give the name of one set"),
+        (("rows:", "tests: {a: test, b: test}\nrows:"), "tests: a: test: another test is of the same set"),
+        (("rows:", "tests: {a: test}\nmetric: aer\nrows:"), "tests: only translations have several test sets"),
+        (("rows:", "tests: [test, test1]\nrows:"), "tests: not one value: give keys and values"),
+        (
+            ("published: 30.0", "published_tests: {a: 30.0}"),
+            "row theirs: published_tests: a: the table's `tests` has no",
+        ),
         (("rows:", "average: 2.5\nrows:"), "average: 2.5: give a whole number"),
         (("rows:", 'average: "2"\nrows:'), 'average: "2": give a whole number, without quotation marks'),
         (("rows:", "score: {lowercase: on}\nrows:"), "score: lowercase: on: give true or false"),
@@ -176,17 +186,34 @@ def test_flags_of_alignments(table):
     table.write_text(
         "title: Links\nmetric: aer\ngenerate: --layer 1\nrows: [{name: ours, arch: abd, generate: --head 0}]"
     )
-    settings = Settings(
-        load_table(table), Profile(generate="--beam 3"), "data", Path("out"), generate=("--subset", "valid")
-    )
+    profile = Profile(generate="--beam 3", tests={"A": "test1"})
+    settings = Settings(load_table(table), profile, "data", Path("out"), generate=("--subset", "valid"))
     assert settings.job(settings.table.row("ours"), 1).generate[5:] == shlex.split("--layer 1 --head 0 --subset valid")
-    assert settings.subset == "valid"
+    assert settings.subset == "valid" and list(settings.jobs(1)[0].steps()) == ["train", "generate"]
 
 
 @pytest.mark.parametrize(("flags", "subset"), [("", "test"), ("--gen-subset valid", "valid"), ("--gen-subset=a", "a")])
 def test_the_set_that_is_translated(table, flags, subset):
     settings = Settings(load_table(table), Profile(), "data", Path("out"), generate=tuple(shlex.split(flags)))
     assert settings.subset == subset
+
+
+def test_each_named_test_is_translated_in_a_step_of_its_own(table):
+    table.write_text(TABLE.replace("rows:", "tests: {A: test, B: test1}\nrows:"))
+    settings = Settings(load_table(table), Profile(), "data", Path("out"), generate=("--beam", "3"))
+    ours, r2l, _ = settings.jobs(1)
+    assert list(ours.steps()) == ["train", "generate.test", "generate.test1"] and list(r2l.steps()) == ["train"]
+    for subset in ("test", "test1"):
+        assert ours.steps()[f"generate.{subset}"][-4:] == ["--beam", "3", "--gen-subset", subset]
+        assert ours.folder.result(f"generate.{subset}") == Path(f"out/ours/seed1/generated.{subset}.txt")
+    assert len(list(ours.shell_lines())) == 3
+    (alone, *_) = Settings(load_table(table), Profile(tests={}), "data", Path("out")).jobs(1)
+    assert list(alone.steps()) == ["train", "generate"] and "--gen-subset" not in alone.steps()["generate"]
+    with pytest.raises(ValueError, match=r"--gen-subset valid: the table names its tests \(A, B\)"):
+        Settings(load_table(table), Profile(generate="--gen-subset valid"), "data", Path("out"))
+    table.write_text("tests: {A: a/b}")
+    with pytest.raises(ValueError, match=r"table.yaml: tests: A: a/b: give the name of one set"):
+        load_profile(table)
 
 
 def test_a_row_that_others_need_is_trained_alone(table):
@@ -254,4 +281,4 @@ class TestPapers:
     def test_published_values_say_where_they_stand(self):
         for path in TABLES:
             for row in load_table(path).rows:
-                assert row.published is None or row.source, (path.name, row.name)
+                assert row.source or (row.published is None and not row.published_tests), (path.name, row.name)
