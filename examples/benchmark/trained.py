@@ -35,7 +35,6 @@ from pathlib import Path
 import yaml
 from fairseq import options
 from fairseq_cli import preprocess
-from systems import USER_DIR
 from tqdm import tqdm
 
 from lwc_fairseq.analysis.translations import Score, Translations, read_hypotheses, score, significance
@@ -79,7 +78,7 @@ class System:
         """Return the command that translates what `choose` wrote, and the file that it reads as standard input."""
         source, flags = sentences / "test.de", ["--beam", search.beam, "--batch-size", search.batch_size]
         if self.kind in TASKS:
-            words = ["fairseq-generate", sentences / "data", *USER_DIR, "--task", TASKS[self.kind]]
+            words = ["fairseq-generate", sentences / "data", "--user-dir", "lwc_fairseq", "--task", TASKS[self.kind]]
             words += ["--path", self.path, "--cpu", "--num-workers", 0, *flags, *self.flags]
         elif self.kind == "exported":
             words = [sys.executable, Path(self.path) / "translate.py", "--threads", 1, *flags, *self.flags]
