@@ -235,8 +235,8 @@ learn_subwords() {
 
 # pairs_to_data FROM SOURCE TARGET joint|separate MERGES: learns BPE, applies it and makes binary data in $out/data.
 # With joint BPE both languages share a dictionary. The environment variable MERGES replaces the argument. If
-# $sentencepiece is set, sentencepiece makes the sub-words.
-sentencepiece=''
+# $sentencepiece is set, sentencepiece makes the sub-words. ${dictionary[@]} are flags of fairseq-preprocess.
+sentencepiece='' dictionary=()
 pairs_to_data() {
   local languages=("$3" "$2") joined=() learn=$4_bpe merges=${MERGES:-$5} made
   [ "$4" = separate ] || { languages=("$3") joined=(--joined-dictionary); }
@@ -244,7 +244,7 @@ pairs_to_data() {
   made=$(cat "$out/bpe/settings" 2> /dev/null || echo "$learn $merges")
   [ "$made" = "$learn $merges" ] || fail "$out/bpe was made with $made, not $learn $merges: name another folder by --out"
   step "learning and applying sub-words" "$out/bpe" learn_subwords "$learn" "$1" "$merges" "$2" "$3"
-  step "binarising" "$out/data" binarise "$out/bpe" "$2" "$3" "${joined[@]}"
+  step "binarising" "$out/data" binarise "$out/bpe" "$2" "$3" "${joined[@]}" "${dictionary[@]}"
   summary "$out/bpe" "${languages[@]}"
 }
 

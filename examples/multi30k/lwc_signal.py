@@ -28,6 +28,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
+from lwc_fairseq.data.packing import Packing
 from lwc_fairseq.models.lwc_transformer import LWCTransformerModel
 from lwc_fairseq.tasks.concat_translation import ConcatTranslationTask
 
@@ -55,20 +56,21 @@ def measure(model: LWCTransformerModel, sample: dict, padding: int) -> Signal:
 
 def measure_stream(model: LWCTransformerModel, sample: dict, padding: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return state, change and gradient, (2, N) each."""
+    stack, packing = model.encoder.stack, Packing(**sample["net_input"]["packing"])
+    x = stack.embedding(packing.tokens, packing.sides, packing.positions)
     inputs, outputs = [], []
+    # In training, the last layer computes only the target.
+    for layer, attend in zip(stack.layers, stack.packed_attentions(packing), strict=True):
+        inputs.append(x)
+        x = layer(x, attend)
+        x.retain_grad()
+        outputs.append(x)
+    logits = model.decoder.output_layer(stack.norm(x)[packing.target_rows])
+    nn.functional.cross_entropy(
+        logits, sample["target"].flatten()[packing.target_slots], ignore_index=padding
+    ).backward()
 
-    def keep(layer: nn.Module, args: tuple, output: Tensor) -> None:
-        output.retain_grad()
-        inputs.append(args[0])
-        outputs.append(output)
-
-    hooks = [layer.register_forward_hook(keep) for layer in model.encoder.stack.layers]
-    logits, _ = model(**sample["net_input"])
-    nn.functional.cross_entropy(logits.flatten(0, 1), sample["target"].flatten(), ignore_index=padding).backward()
-    for hook in hooks:
-        hook.remove()
-
-    on_target = sample["net_input"]["packing"]["sides"].bool()
+    on_target = packing.sides.bool()
     masks = [~on_target, on_target]
     state = by_side(outputs, masks)
     change = by_side([y - x for x, y in zip(inputs, outputs, strict=True)], masks) / by_side(inputs, masks)

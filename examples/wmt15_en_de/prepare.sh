@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Make binary data of WMT15, English to German, as Zhang et al. (AAAI 2018): training pairs of at most 50 words a side,
-# BPE to about 50,000 types for each language, newstest2013 for validation, newstest2015 as test set.
+# BPE of 50,000 merges for each language, its 50,000 most frequent types, newstest2013 for validation, newstest2015 as test set.
 #
 #   bash examples/wmt15_en_de/prepare.sh [--from FOLDER|URL] [--out FOLDER]
 #
@@ -21,7 +21,7 @@ text() {
   extract test en de wmt15-test.tgz newstest2015-ende-{src.en,ref.de}.sgm
 }
 
-preparation=(tokenize=true)
+preparation=(tokenize=true) dictionary=(--nwordssrc 50000 --nwordstgt 50000)
 step "extracting the sentences" "$out/text" text
 step "tokenising" "$out/tokens" tokenise "$out/text" en de
 tokens_to_data "$out/tokens" en de 50 separate 50000
