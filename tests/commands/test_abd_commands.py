@@ -2,13 +2,17 @@
 
 import json
 import math
+import shlex
 
 import pytest
 import torch
 from fairseq.checkpoint_utils import load_model_ensemble_and_task
+from sacrebleu import corpus_bleu
 
-from conftest import LONG, TINY_TRAINING, hypotheses, run
+from conftest import LONG, ROOT, TINY_TRAINING, hypotheses, run
 from lwc_fairseq import load
+from lwc_fairseq.analysis.translations import read_generated
+from lwc_fairseq.experiments.table_file import load_table
 
 SIZES = ("--embed-dim", "12", "--hidden-dim", "16", "--init-std", "0.1")
 CONCAT = ("--user-dir", "lwc_fairseq", "--task", "concat_translation")
@@ -153,6 +157,26 @@ def test_system_combination_over_words_trains_resumes_and_translates(tiny_data, 
     saved, first = torch.load(tmp_path / "checkpoint_last.pt")["model"], torch.load(reverse)["model"]
     assert all(torch.equal(saved[f"encoder.reverse_model.{name}"], value) for name, value in first.items())
     assert len(hypotheses(generate(tiny_data, tmp_path / "checkpoint_last.pt", "--print-reverse").stdout)) == 20
+
+
+@pytest.mark.parametrize("arch", ["abd", *(pytest.param(arch, marks=LONG) for arch in ("r2l", "nsc_rt", "nsc_hs"))])
+def test_the_checkpoint_with_the_best_bleu_is_kept(tiny_data, reverse, tmp_path, arch):
+    """As in the tables of the paper; its BLEU is that of the validation set, greedily translated."""
+    flags = {"abd": BIDIRECTIONAL, "r2l": ("--reverse-target",)}.get(arch, ("--reverse-model", reverse))
+    table = load_table(ROOT / "examples" / "tables" / "abd_table2.yaml")
+    by_bleu = shlex.split(table.train)[shlex.split(table.train).index("--eval-bleu") :]
+    name = "rnnsearch" if arch == "r2l" else arch
+    long = ("--eval-bleu-args", '{"beam": 1, "min_len": 6}')  # shorter translations have no sequence of four words
+    train(tiny_data, tmp_path, name, *flags, "--max-epoch", "6", "--lr", "0.02", *by_bleu, *long)
+    best, last = (torch.load(tmp_path / f"checkpoint_{kind}.pt")["extra_state"] for kind in ("best", "last"))
+    assert best["val_loss"] == best["best"] == last["best"] >= last["val_loss"] > 0
+    greedy = ("--gen-subset", "valid", "--beam", "1", "--min-len", "6", "--max-len-b", "200")
+    reading = ("--reverse-target",) if arch == "r2l" else ()
+    generated = generate(tiny_data, tmp_path / "checkpoint_best.pt", *greedy, *reading)
+    (tmp_path / "generated").write_text(generated.stdout)
+    found = read_generated(tmp_path / "generated")
+    bleu = corpus_bleu(found.hypotheses, found.references, tokenize="none").score
+    assert bleu == pytest.approx(best["best"], abs=0.01)
 
 
 def test_a_left_to_right_model_is_no_right_to_left_one(tiny_data, left_to_right, tmp_path):
