@@ -10,7 +10,7 @@ from conftest import ROOT
 
 ARROWS = {
     "cli": {"experiments", "export"},
-    "export": {"models"},
+    "export": {"search"},
     "experiments": {"analysis"},
     "analysis": {"models"},
     "models": {"modules"},

@@ -47,13 +47,7 @@ def write_folder(checkpoint: Path, data: Path | None, folder: Path, int8: bool) 
         raise UserError(f"export needs {', '.join(missing)}: pip install {' '.join(missing)}")
     model = load(checkpoint, data)
     (network,) = model.models
-    write_graphs = graphs_of(network)
-    if write_graphs is None:
-        raise UserError(
-            f"{checkpoint}: a {type(network).__name__} cannot be exported: give an LWC Transformer without ablations, "
-            "a recurrent model that translates alone, or a Transformer of fairseq without a context gate"
-        )
-
+    write_graphs = graphs_of(network, checkpoint)
     with whole_file(folder) as making:
         making = Path(making)
         making.mkdir()
@@ -103,8 +97,8 @@ def quantize(folder: Path) -> None:
         quantize_dynamic(path, path, weight_type=QuantType.QInt8, extra_options={"EnableSubgraph": True})
 
 
-def graphs_of(network: BaseFairseqModel) -> Callable[[Any, Path], None] | None:
-    """Return the function that writes the graphs of a model to a folder, or None if there is none."""
+def graphs_of(network: BaseFairseqModel, checkpoint: Path) -> Callable[[Any, Path], None]:
+    """Return the function that writes the graphs of a model to a folder. Raises UserError if there is none."""
     if isinstance(network, LWCTransformerModel) and type(network.encoder.stack) is CoordinatedStack:
         from .lwc import write_graphs
     elif isinstance(network, RecurrentModel) and not isinstance(network, NSCModel):
@@ -112,7 +106,10 @@ def graphs_of(network: BaseFairseqModel) -> Callable[[Any, Path], None] | None:
     elif isinstance(network, TransformerModelBase) and not isinstance(network, ContextGateTransformer):
         from .transformer import write_graphs
     else:
-        return None
+        raise UserError(
+            f"{checkpoint}: a {type(network).__name__} cannot be exported: give an LWC Transformer without ablations, "
+            "a recurrent model that translates alone, or a Transformer of fairseq without a context gate"
+        )
     return write_graphs
 
 

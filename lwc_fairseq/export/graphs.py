@@ -10,13 +10,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..search.beam_search import GROUP, columns_of_best_groups, largest_in_columns
+
 OPSET = 18
 """The version of ONNX's operators."""
 
-GROUP, MANY_GROUPS = 64, 32
-"""The number of types in a group, and the number of groups from which on they save time."""
+MANY_GROUPS = 32
+"""The number of groups from which on they save time."""
 
-Inputs = Mapping[str, Tensor | dict[str, Tensor]]
+Tensors = dict[str, Tensor]
+Inputs = Mapping[str, Tensor | Tensors]
 
 
 def write_graph(graph: nn.Module, inputs: Inputs, path: Path) -> dict[str, Tensor]:
@@ -76,27 +79,17 @@ class OutputLayer(nn.Module):
         the log-probability of the end (B, K). One of the best types may be padding."""
         sentences, beam = features.shape[:2]
         scores = torch.addmm(self.bias, features.flatten(0, 1), self.weight).log_softmax(-1)
-        best, types = largest(scores, 2 * beam + 2)
+        candidates = 2 * beam + 2
+        if groups_of(scores.size(1)):  # as in the plugin's own search
+            best, types = largest_in_columns(scores, columns_of_best_groups(scores, candidates), candidates)
+        else:
+            best, types = scores.topk(candidates)
         outputs = {"scores": best, "types": types, "ends": scores[:, self.end]}
         return {name: x.unflatten(0, (sentences, beam)) for name, x in outputs.items()}
 
 
-def largest(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Return the k largest entries of each row of x (R, V), and their columns, as torch.topk does.
-
-    These entries lie in the k groups with the largest maxima. Computing these maxima is fast, and leaves few to sort.
-    """
-    groups = groups_of(x.size(1))
-    if not groups:
-        return x.topk(k)
-    best = x.unflatten(1, (groups, GROUP)).amax(2).topk(k).indices  # (R, k)
-    columns = (best[..., None] * GROUP + torch.arange(GROUP)).flatten(1)
-    values, index = x.gather(1, columns).topk(k)
-    return values, columns.gather(1, index)
-
-
 def groups_of(types: int) -> int:
-    """Return the number of groups in which :func:`largest` searches first; 0 if there would be only a few."""
+    """Return the number of groups in which a graph searches first; 0 if there would be only a few."""
     groups = types // GROUP
     return groups if groups >= MANY_GROUPS else 0
 

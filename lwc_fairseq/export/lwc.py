@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from ..models.lwc_transformer import CoordinatedStack, LWCTransformerModel
 from ..modules.mixed_attention import who_sees_whom
-from .graphs import OutputLayer, as_mask, attend, write_attention_graphs
+from .graphs import OutputLayer, Tensors, as_mask, attend, write_attention_graphs
 
 
 class EncoderGraph(nn.Module):
@@ -49,14 +49,8 @@ class StepGraph(nn.Module):
         self.output = OutputLayer(stack.embedding.tokens.weight, None, end)
 
     def forward(
-        self,
-        tokens: Tensor,
-        length: Tensor,
-        source: Tensor,
-        visible: Tensor,
-        memory: dict[str, Tensor],
-        cache: dict[str, Tensor],
-    ) -> dict[str, Tensor]:
+        self, tokens: Tensor, length: Tensor, source: Tensor, visible: Tensor, memory: Tensors, cache: Tensors
+    ) -> Tensors:
         stack, beam = self.stack, tokens.size(1)
         x = stack.embedding(tokens, torch.ones_like(tokens), length.expand(tokens.size(0), beam))
         to_source = source.ne(stack.padding_idx)[:, None].expand(-1, beam, -1)

@@ -16,14 +16,12 @@ from torch._higher_order_ops.scan import scan
 from ..models.abd import ABDDecoder, ABDModel
 from ..models.rnnsearch import RecurrentModel
 from ..modules.recurrent import (
-    GRUCell,
     GRULayer,
     Memory,
     ProjectedMemory,
     RecurrentDecoder,
     RecurrentEncoder,
     Steps,
-    divide,
 )
 from .graphs import OutputLayer, write_graph
 
@@ -152,29 +150,15 @@ def run_step(
     Returns:
         The hidden values of R = B · K rows, and the states after the step, (B, K, L · d).
     """
-    words = decoder.embedding(tokens.flatten())
-    x, states, contexts = words, [], []
-    remaining, first_states = iter(memories), state.unflatten(2, (len(decoder.layers), -1)).unbind(2)
-    for layer, first_state in zip(decoder.layers, first_states, strict=True):
-        x = layer.cells[0](first_state.flatten(0, 1), layer.cells[0].input(x))
-        for cell, attentions in zip(layer.cells[1:], divide(layer.attentions, layer.group_sizes), strict=True):
-            read = [(memory, *attention(x, memory)) for attention, memory in zip(attentions, remaining, strict=False)]
-            contexts += [context for _, context, _ in read]
-            x = cell(x, project(cell, read))
+    x = words = decoder.embedding(tokens.flatten())
+    first_states = state.unflatten(2, (len(decoder.layers), -1)).unbind(2)
+    states, contexts = [], []
+    for (layer, group), first_state in zip(decoder.by_layer(memories), first_states, strict=True):
+        x, read, _ = layer.step(first_state.flatten(0, 1), layer.cells[0].input(x), group)
         states.append(x)
+        contexts += read
     steps = Steps(words[:, None], x[:, None], [context[:, None] for context in contexts], [])
     return steps, torch.cat(states, dim=1).unflatten(0, tokens.shape)
-
-
-def project(cell: GRUCell, read: list[tuple[ProjectedMemory, Tensor, Tensor]]) -> Tensor:
-    """Compute the input product (R, 3d) of a GRU from the contexts and weights that attention has computed. Where a
-    memory has its product with the weights of the GRU, the attention weights sum this product up, as in the kernels."""
-    products = [
-        (weights.unflatten(0, (memory.gates.size(0), -1)) @ memory.gates).flatten(0, 1)
-        for memory, _, weights in read
-        if memory.gates is not None
-    ]
-    return sum(products[1:], products[0]) if products else cell.input(torch.cat([context for _, context, _ in read], 1))
 
 
 PARTS = ("keys", "values", "gates")

@@ -13,7 +13,7 @@ from fairseq.modules import MultiheadAttention, SinusoidalPositionalEmbedding
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
 from torch import Tensor, nn
 
-from .graphs import OutputLayer, as_mask, attend, write_attention_graphs
+from .graphs import OutputLayer, Tensors, as_mask, attend, write_attention_graphs
 
 Layer = TypeVar("Layer", TransformerEncoderLayerBase, TransformerDecoderLayerBase)
 
@@ -53,7 +53,7 @@ class EncoderGraph(nn.Module):
         mask = as_mask(source.ne(self.encoder.padding_idx)[:, None])
         for layer in self.encoder.layers:
             y = before(layer, layer.self_attn_layer_norm, x)
-            query, keys, values = (heads_of(project(y), layer.self_attn) for project in projections(layer.self_attn))
+            query, keys, values = projected(y, layer.self_attn)
             context = attend(query, [(keys, values)], mask)
             x = after(layer, layer.self_attn_layer_norm, x, layer.self_attn.out_proj(context.flatten(2)))
             x = feed_forward(layer, x)
@@ -78,14 +78,8 @@ class StepGraph(nn.Module):
         self.embedding = Embedding(model.decoder, longest)
 
     def forward(
-        self,
-        tokens: Tensor,
-        length: Tensor,
-        source: Tensor,
-        visible: Tensor,
-        memory: dict[str, Tensor],
-        cache: dict[str, Tensor],
-    ) -> dict[str, Tensor]:
+        self, tokens: Tensor, length: Tensor, source: Tensor, visible: Tensor, memory: Tensors, cache: Tensors
+    ) -> Tensors:
         decoder, beam = self.decoder, tokens.size(1)
         x = self.embedding(tokens, length)
         to_itself = torch.eye(beam, dtype=torch.bool).expand(tokens.size(0), -1, -1)
@@ -94,7 +88,7 @@ class StepGraph(nn.Module):
         new: dict[str, Tensor] = {}
         for i, layer in enumerate(decoder.layers):
             y = before(layer, layer.self_attn_layer_norm, x)
-            query, keys, values = (heads_of(project(y), layer.self_attn) for project in projections(layer.self_attn))
+            query, keys, values = projected(y, layer.self_attn)
             new |= {f"new_keys_{i}": keys, f"new_values_{i}": values}
             cached = cache[f"cache_keys_{i}"], cache[f"cache_values_{i}"]
             context = attend(query, [cached, (keys, values)], to_target)
@@ -125,8 +119,10 @@ def feed_forward(layer: Layer, x: Tensor) -> Tensor:
     return after(layer, layer.final_layer_norm, x, layer.fc2(layer.activation_fn(y)))
 
 
-def projections(attention: MultiheadAttention) -> tuple[nn.Module, nn.Module, nn.Module]:
-    return attention.q_proj, attention.k_proj, attention.v_proj
+def projected(x: Tensor, attention: MultiheadAttention) -> tuple[Tensor, Tensor, Tensor]:
+    """Return queries, keys and values, (B, H, n, e) each, of x (B, n, d) in self-attention."""
+    query, key, value = attention.q_proj(x), attention.k_proj(x), attention.v_proj(x)
+    return heads_of(query, attention), heads_of(key, attention), heads_of(value, attention)
 
 
 def heads_of(x: Tensor, attention: MultiheadAttention) -> Tensor:

@@ -299,19 +299,40 @@ class ConditionalGRU(nn.Module):
     def _run_plain(
         self, projected: Tensor, state: Tensor, memories: list[ProjectedMemory]
     ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
-        groups = divide(list(zip(self.attentions, memories, strict=True)), self.group_sizes)
         states, contexts, weights = [], [], []
         for x in projected:
-            state = self.cells[0](state, x)
-            for cell, group in zip(self.cells[1:], groups, strict=True):
-                read = [attention(state, memory) for attention, memory in group]
-                state = cell(state, cell.input(torch.cat([context for context, _ in read], dim=-1)))
-                contexts += [context for context, _ in read]
-                weights += [alpha for _, alpha in read]
+            state, read, alphas = self.step(state, x, memories)
             states.append(state)
-        count = len(self.attentions)
-        by_attention = [[torch.stack(xs[k::count], dim=1) for k in range(count)] for xs in (contexts, weights)]
+            contexts.append(read)
+            weights.append(alphas)
+        by_attention = [[torch.stack(xs, dim=1) for xs in zip(*steps, strict=True)] for steps in (contexts, weights)]
         return torch.stack(states), by_attention[0], by_attention[1]
+
+    def step(
+        self, state: Tensor, projected: Tensor, memories: list[ProjectedMemory]
+    ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+        """Run one step without the kernels, from a state (R, d) and W x + b of the first GRU, (R, 3d).
+
+        Where a memory has `gates`, the attention weights sum them up, as in the kernels. Otherwise, the GRU multiplies
+        the context by its weights.
+
+        Returns:
+            The next state (R, d); the contexts (R, D) and the weights (R, n) of each attention.
+        """
+        state, contexts, weights = self.cells[0](state, projected), [], []
+        groups = divide(list(zip(self.attentions, memories, strict=True)), self.group_sizes)
+        for cell, group in zip(self.cells[1:], groups, strict=True):
+            read = [attention(state, memory) for attention, memory in group]
+            products = [
+                (alpha.unflatten(0, (memory.gates.size(0), -1)) @ memory.gates).flatten(0, 1)
+                for (_, memory), (_, alpha) in zip(group, read, strict=True)
+                if memory.gates is not None
+            ]
+            contexts += [context for context, _ in read]
+            weights += [alpha for _, alpha in read]
+            given = sum(products[1:], products[0]) if products else cell.input(torch.cat([c for c, _ in read], dim=-1))
+            state = cell(state, given)
+        return state, contexts, weights
 
 
 class SourceOrder:
@@ -501,7 +522,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
     def make_layer(self, input_dim: int, dim: int, groups: list[list[int]], heads: int, plain: bool) -> nn.Module:
         return ConditionalGRU(input_dim, dim, groups, heads, plain)
 
-    def _by_layer(self, memories: Sequence) -> Iterator[tuple[ConditionalGRU, list]]:
+    def by_layer(self, memories: Sequence) -> Iterator[tuple[ConditionalGRU, list]]:
         """Return each layer with the memories that its attentions read."""
         sizes = [len(layer.attentions) for layer in self.layers]
         return zip(self.layers, divide(memories, sizes), strict=True)
@@ -509,7 +530,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
     def begin(self, encoder_out: SourceMemory) -> DecodingState:
         """Compute, once per sentence, the state before the first step: the projected memories, and the initial state of
         each layer, an affine map of the encoder's final state, followed by a tanh."""
-        projected = [x for layer, memories in self._by_layer(encoder_out.memories) for x in layer.project(memories)]
+        projected = [x for layer, memories in self.by_layer(encoder_out.memories) for x in layer.project(memories)]
         return DecodingState(torch.tanh(self.initial_state(encoder_out.final_state)), tuple(projected))
 
     def run(self, tokens: Tensor, state: DecodingState) -> tuple[Steps, DecodingState]:
@@ -523,7 +544,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
             words = self.input_dropout(words)
         x, last_states, contexts, weights = words.transpose(0, 1), [], [], []
         first_states = state.states.chunk(len(self.layers), dim=1)
-        for (layer, memories), first_state in zip(self._by_layer(state.memories), first_states, strict=True):
+        for (layer, memories), first_state in zip(self.by_layer(state.memories), first_states, strict=True):
             x, read, alphas = layer(x, first_state, memories)
             last_states.append(x[-1])
             contexts += read

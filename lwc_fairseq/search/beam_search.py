@@ -216,10 +216,20 @@ def largest(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     groups = x.size(1) // GROUP
     if x.is_cuda or groups < 4 * k:
         return x.topk(k)
-    whole = x[:, : groups * GROUP].unflatten(1, (groups, GROUP))
-    best = whole.amax(2).topk(k).indices  # (R, k)
-    columns = (best[:, :, None] * GROUP + torch.arange(GROUP, device=x.device)).flatten(1)
+    columns = columns_of_best_groups(x[:, : groups * GROUP], k)
     rest = torch.arange(groups * GROUP, x.size(1), device=x.device).expand(len(x), -1)
     columns = torch.cat([columns, rest], dim=1)
+    return largest_in_columns(x, columns, k)
+
+
+def columns_of_best_groups(x: Tensor, k: int) -> Tensor:
+    """Return the columns, (R, k · GROUP), of the k groups with the largest maxima in each row of x, which has whole
+    groups alone."""
+    best = x.unflatten(1, (-1, GROUP)).amax(2).topk(k).indices  # (R, k)
+    return (best[:, :, None] * GROUP + torch.arange(GROUP, device=x.device)).flatten(1)
+
+
+def largest_in_columns(x: Tensor, columns: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Return the k largest entries of each row of x (R, V) among the given columns, and their columns."""
     values, index = x.gather(1, columns).topk(k)
     return values, columns.gather(1, index)
