@@ -67,7 +67,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def as_settings(where: str, kind: type[Settings], values: dict[str, Any]) -> Settings:
-    """Convert the content of a file to a dataclass, whose fields are texts, numbers, truth values or dataclasses.
+    """Convert the content of a file to a dataclass, whose fields are texts, numbers, truth values, dataclasses, or
+    lists of these.
 
     Args:
         where: the origin of the values, for error messages.
@@ -102,10 +103,13 @@ def convert(where: str, kind: Any, value: Any) -> Any:
         return as_settings(where, kind, value)
     if isinstance(value, dict) and get_origin(kind) is dict:
         return {key: convert(f"{where}: {key}", get_args(kind)[1], part) for key, part in value.items()}
+    if isinstance(value, list) and get_origin(kind) is list:
+        return [convert(where, get_args(kind)[0], part) for part in value]
     if isinstance(value, str) and not is_nothing and (kind is str or not is_quoted) and kind in READERS:
         with contextlib.suppress(ValueError):
             return READERS[kind](value)
-    wanted = WANTED.get(kind, "keys and values") + (", without quotation marks" if is_quoted else "")
+    wanted = "a list" if get_origin(kind) is list else WANTED.get(kind, "keys and values")
+    wanted += ", without quotation marks" if is_quoted else ""
     given = (f'"{value}"' if is_quoted else value or "nothing") if isinstance(value, str) else "not one value"
     raise UserError(f"{where}: {given}: give {wanted}")
 

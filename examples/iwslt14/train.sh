@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Train the models of He et al. (2018), Table 1, on the data of prepare.sh, translate the test set and score it. The
-# same command resumes an interrupted run.
+# same command resumes an interrupted run. Three trainings of each model, with other dropouts, come before its own.
 #
 #   bash examples/iwslt14/train.sh de|ro|es [--out FOLDER] [-- more flags of `lwc-fairseq table` ...]
 #

@@ -87,9 +87,9 @@ def make_table(args: argparse.Namespace) -> int:
         plugins=tuple(map(absolute, args.user_dir)),
     )
     bleu(settings.table.score)  # rejects an unknown tokenizer before hours of training
-    jobs = settings.jobs(args.seeds)
+    trials, jobs = settings.trials(), settings.jobs(args.seeds)
     if args.dry_run:
-        print("\n".join(line for job in jobs for line in job.shell_lines()))
+        print_commands(trials, jobs)
         return 0
     if (settings.table.metric == "aer") != bool(args.gold):
         needs = "needs --gold, the alignments of the test set" if not args.gold else "does not use --gold: leave it out"
@@ -101,22 +101,45 @@ def make_table(args: argparse.Namespace) -> int:
     if settings.table.score.detokenize and not args.references:
         raise UserError(f"{args.table} needs --references, raw text, because it scores detokenised translations")
     detokenizer = make_detokenizer(settings)
-    check(jobs)
+    check([*trials, *jobs])
     files = files_of_references(args.references, list(settings.table.tests))
     references = {name: [read_lines(path) for path in paths] for name, paths in files.items()}
     if not args.collect:
         check_tests(settings, references)
     gold = read_alignments(args.gold, args.gold_first) if args.gold else None
     make_folder(args.out)
-    failures = {} if args.collect else Runner(devices(args.parallel)).run(jobs)
+    failures = {}
+    if not args.collect:
+        runner = Runner(devices(args.parallel))
+        if trials:
+            runner.run(trials)
+            jobs = settings.jobs(args.seeds)  # with the flags that the trials chose
+            check(jobs)
+        failures = runner.run(jobs)
     results = collect(settings, jobs, failures, references, gold, detokenizer)
     for folder, reason in failures.items():
-        print(f"{folder.row}, seed{folder.seed}: failed: {reason}", file=sys.stderr)
+        print(f"{folder.row}, {folder.path.name}: failed: {reason}", file=sys.stderr)
     record = make_record(settings, results, args.seeds, files, args.gold, ran=not args.collect)
     written = write_table(settings, record)
     print(written[0].read_text(encoding="utf-8"))
     print("wrote " + ", ".join(map(str, written)), file=sys.stderr)
     return 1 if failures else 0
+
+
+def print_commands(trials: list["Job"], jobs: list["Job"]) -> None:
+    """Print the shell commands of trials, and of the jobs whose flags are known, because their trials have ended."""
+    waiting: list[str] = []
+    for job in jobs:
+        if not job.has_flags or any(need.row in waiting for need in job.needs):
+            waiting.append(job.row.name)
+    known = [job for job in jobs if job.row.name not in waiting]
+    print("\n".join(line for job in [*trials, *known] for line in job.shell_lines()))
+    if waiting:
+        print(
+            f"the flags of {', '.join(dict.fromkeys(waiting))} depend on trials: when the commands of the trials have "
+            "run, this command prints those of these rows, too",
+            file=sys.stderr,
+        )
 
 
 def files_of_references(given: list[Path], tests: list[str]) -> dict[str, list[Path]]:

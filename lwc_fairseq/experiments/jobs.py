@@ -1,5 +1,6 @@
 """The jobs of a table: the commands for each row and seed, made of a table, a profile and the command line."""
 
+import math
 import os
 import shlex
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from lwc_fairseq_compat import UserError
 from .identity import Command, comment, difference, last_value
 from .layout import RunFolder, generate_steps
 from .table_file import ALL, PLACEHOLDER, Profile, Row, Table
+from .training_log import read_losses
 
 
 class JobFailed(Exception):
@@ -32,11 +34,18 @@ class Job:
     average: Command | None
     generate: Command | None  # None if only other rows use this one
     needs: tuple[RunFolder, ...] = ()  # folders of the jobs whose checkpoints it uses
+    trials: tuple[RunFolder, ...] = ()  # folders of the trainings that choose its flags
     subsets: tuple[str, ...] = ()  # the sets of the data that are named tests; each is translated in a step of its own
 
     @property
     def name(self) -> str:
-        return f"{self.row.name}, seed {self.folder.seed}"
+        folder = self.folder
+        return f"{folder.row}, trial {folder.trial}" if folder.trial else f"{folder.row}, seed {folder.seed}"
+
+    @property
+    def has_flags(self) -> bool:
+        """Whether its trials have ended. Before, its commands lack the flags that they choose."""
+        return all(trial.result("train").exists() for trial in self.trials)
 
     def steps(self) -> dict[str, Command]:
         """Return the commands by step, in the order in which they run."""
@@ -54,7 +63,7 @@ class Job:
     def done(self) -> bool:
         """Whether the last step is done. All translations count as the last step."""
         last = list(self.generations()) or list(self.steps())[-1:]
-        return all(self.folder.result(step).exists() for step in last)
+        return self.has_flags and all(self.folder.result(step).exists() for step in last)
 
     def refusal(self) -> str | None:
         """Return the reason why the files in the folder cannot be used, or None.
@@ -63,8 +72,9 @@ class Job:
         flags or other data, because it would continue from its last checkpoint. Another reason is that a row whose
         model this job uses was trained again.
         """
-        folder, steps = self.folder, list(self.steps())
-        for step, command in self.steps().items():
+        folder, commands = self.folder, self.steps() if self.has_flags else {}
+        steps = list(commands)
+        for step, command in commands.items():
             file = folder.command(step)
             if not file.exists() or (step != "train" and not folder.result(step).exists()):
                 continue
@@ -130,6 +140,13 @@ class Settings:
                 if chosen := last_value(flags, "--gen-subset"):
                     names = ", ".join(self.table.tests)
                     raise UserError(f"--gen-subset {chosen}: the table names its tests ({names}): leave the flag out")
+        for row in self.table.rows:
+            if self.table.trials_of(row) and row.needs():
+                needs = ", ".join(row.needs())
+                raise UserError(
+                    f"row {row.name}: trials: all trials run before the rows that this row uses ({needs}): give it "
+                    "`trials: []`, and the flags among its own"
+                )
 
     @property
     def user_dirs(self) -> list[str]:
@@ -147,6 +164,38 @@ class Settings:
         """The sets of the data that are translated, or aligned, by the names of their tests. A set without a name is
         ALL."""
         return self.table.tests or {ALL: self.subset}
+
+    def trials(self) -> list[Job]:
+        """Return the jobs that train each row with each of the flags among which its validation loss chooses."""
+        return [
+            Job(row, folder, self.train_command(row, folder, flags), average=None, generate=None)
+            for row in self.table.rows
+            for folder, flags in self.trials_of(row).items()
+        ]
+
+    def trials_of(self, row: Row) -> dict[RunFolder, str]:
+        """Return the flags that are tried for a row, by the folder of the trial."""
+        flags = self.table.trials_of(row)
+        return {RunFolder(self.out, row.name, seed=1, trial=i): tried for i, tried in enumerate(flags, 1)}
+
+    def losses_of_trials(self, row: Row) -> dict[RunFolder, float]:
+        """Return the lowest validation loss of each of a row's trials that have ended, or infinity if it has none."""
+        ended = [folder for folder in self.trials_of(row) if folder.result("train").exists()]
+        return {folder: read_losses(folder.log("train")).best().get("valid_loss", math.inf) for folder in ended}
+
+    def chosen_trial(self, row: Row) -> RunFolder | None:
+        """Return the trial of a row with the lowest validation loss, or None if nothing is tried or not all have ended.
+
+        Raises:
+            UserError: no trial has a loss.
+        """
+        losses = self.losses_of_trials(row)
+        if not losses or len(losses) < len(self.trials_of(row)):
+            return None
+        best = min(losses, key=losses.__getitem__)
+        if math.isinf(losses[best]):
+            raise UserError(f"row {row.name}: no trial has a validation loss; see {best.log('train')}")
+        return best
 
     def jobs(self, seeds: int) -> list[Job]:
         """Return the jobs of all rows with the first seed, then with the second seed, and so on.
@@ -166,33 +215,37 @@ class Settings:
         return jobs
 
     def job(self, row: Row, seed: int) -> Job:
-        folder, average = RunFolder(self.out, row.name, seed), None
+        folder, average, trial = RunFolder(self.out, row.name, seed), None, self.chosen_trial(row)
+        flags = self.trials_of(row)[trial] if trial else ""
         if row.arch and self.table.average:
             last = ["--last", str(self.table.average), "--out", self.checkpoint(row.name, seed)]
             average = ["lwc-fairseq", "average", str(folder.path), *last]
         return Job(
             row=row,
             folder=folder,
-            train=self.train_command(row, folder) if row.arch else None,
+            train=self.train_command(row, folder, flags) if row.arch else None,
             average=average,
             generate=self.generate_command(row, seed) if self.is_scored(row) else None,
             needs=tuple(RunFolder(self.out, need, seed) for need in row.needs()),
+            trials=tuple(self.trials_of(row)),
             subsets=tuple(self.table.tests.values()),
         )
 
     def is_scored(self, row: Row) -> bool:
         return row.runs and (not row.hidden or row.name in map(self.table.baseline_of, self.table.rows))
 
-    def train_command(self, row: Row, folder: RunFolder) -> Command:
+    def train_command(self, row: Row, folder: RunFolder, tried: str) -> Command:
+        """Return the command that trains a row in a folder, with flags of a trial."""
         average, arch = self.table.average, row.arch or ""
         return [
             *("fairseq-train", self.data, *self.common_flags(), "--arch", arch, "--save-dir", str(folder.path)),
-            *(["--keep-last-epochs", str(average)] if average else ["--no-epoch-checkpoints"]),
+            *(["--keep-last-epochs", str(average)] if average and not folder.trial else ["--no-epoch-checkpoints"]),
             *("--seed", str(folder.seed + 100 * row.member), "--log-format", "json", "--log-interval", "20"),
             *shlex.split(self.table.optimizer if row.optimizer is None else row.optimizer),
             *shlex.split(self.table.train),
             *self.fill(row.train, folder.seed),
             *self.profile.flags_of(arch),
+            *shlex.split(tried),
             *self.train,
         ]
 

@@ -1,6 +1,7 @@
 """The layout of the folder that `lwc-fairseq table` writes.
 
 OUT/table.md, table.json, table.png, learning_curves.png, report.html
+OUT/ROW/trial1/               a training with flags that are tried; its files are those of a run
 OUT/ROW/seed1/                a run: one row with one seed
     train.command …           the command of each step (train, average, generate), as a shell line, and a comment:
                               where it ran, and what the contents of its data and files were
@@ -34,15 +35,16 @@ def generate_steps(subsets: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The folder of one row with one seed, in the folder of the table."""
+    """The folder of one row with one seed, or of one of its trials, in the folder of the table."""
 
     table: Path
     row: str
     seed: int
+    trial: int = 0  # the number of the trial; 0 in a run
 
     @property
     def path(self) -> Path:
-        return self.table / self.row / f"seed{self.seed}"
+        return self.table / self.row / (f"trial{self.trial}" if self.trial else f"seed{self.seed}")
 
     def command(self, step: str) -> Path:
         return self.path / f"{step}.command"

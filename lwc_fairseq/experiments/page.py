@@ -27,6 +27,12 @@ FLAGS_IN_ORDER = (
 )
 
 
+TRIALS = (
+    "Trials: each row was trained with each of these flags and seed 1. Those with the lowest validation loss were "
+    "chosen before the row was trained for this table and translated the test set."
+)
+
+
 def write_table(settings: Settings, record: Record) -> list[Path]:
     """Write the files, and return their paths, table.md first."""
     out, table, results = settings.out, settings.table, record.rows
@@ -53,6 +59,8 @@ def table_page(record: Record) -> str:
     for line in (*origin(record), f"Measured on: `{record.measured_on}`."):
         lines += [line, ""]
     lines += [*markdown_table(header, rows), "", *notes(record)]
+    if record.trials:
+        lines += ["", TRIALS, "", *markdown_table(*trial_cells(record))]
     lines += ["", f"{record.date}, {record.hardware}, {record.versions}.", "", "```", record.command, "```"]
     lines += ["", "Flags of all rows:", "", "```", *flag_lines(record.flags), "```"]
     if record.row_flags:
@@ -95,6 +103,15 @@ def cells(record: Record) -> list[list[str]]:
     }
     labels = [result.label for result in record.rows]
     return [["", *texts], *map(list, zip(labels, *texts.values(), strict=True))]
+
+
+def trial_cells(record: Record) -> tuple[list[str], list[list[str]]]:
+    """Return the trials as texts: the header, and the rows of the table."""
+    rows = [
+        [trial.row, trial.flags or "none", "" if trial.loss is None else f"{trial.loss:.3f}", "yes" * trial.is_chosen]
+        for trial in record.trials
+    ]
+    return ["", "flags", "validation loss", "chosen"], rows
 
 
 def measured_columns(record: Record) -> Columns:

@@ -1,6 +1,7 @@
 """The results of a table: scores, their means over seeds, significance, and the record `table.json` of all this."""
 
 import json
+import math
 import os
 import platform
 import re
@@ -73,6 +74,16 @@ class Result:
 
 
 @dataclass(frozen=True)
+class Trial:
+    """Flags of training that were tried for a row."""
+
+    row: str  # its title
+    flags: str
+    loss: float | None  # the lowest validation loss, if the training has ended and has one
+    is_chosen: bool
+
+
+@dataclass(frozen=True)
 class Record:
     """A table's results, and the facts that a reader needs to judge them."""
 
@@ -88,6 +99,7 @@ class Record:
     seeds: int
     flags: dict[str, str]  # common to all rows
     rows: list[Result]
+    trials: list[Trial] = field(default_factory=list)
     subset: str = "test"  # the (first) set of the data that was translated, or aligned
     references: list[str] = field(default_factory=list)  # files that replace the references of the data
     tests: dict[str, str] = field(default_factory=dict)  # sets of the data by the names of their tests
@@ -122,7 +134,7 @@ def collect(
     translations: dict[str, dict[str, dict[int, Translations]]] = {}  # by test, row and seed
     for job in jobs:
         folder, files = job.folder, [job.folder.result(step) for step in job.generations()]
-        if folder in failures or not files or not all(file.exists() for file in files):
+        if folder in failures or not job.has_flags or not files or not all(file.exists() for file in files):
             continue
         try:
             if table.metric == "aer":
@@ -213,6 +225,17 @@ def summarise(
     return result
 
 
+def read_trials(settings: Settings) -> list[Trial]:
+    """Return the trials of all rows, with their losses."""
+    trials = []
+    for row in settings.table.rows:
+        losses, chosen = settings.losses_of_trials(row), settings.chosen_trial(row)
+        for folder, flags in settings.trials_of(row).items():
+            loss = losses.get(folder, math.inf)
+            trials.append(Trial(row.title, flags, loss if math.isfinite(loss) else None, folder == chosen))
+    return trials
+
+
 def mean_and_deviation(values: Sequence[float]) -> tuple[float | None, float | None]:
     """Return the mean, if there is a value, and the standard deviation, if there are at least two."""
     return round(mean(values), 2) if values else None, round(stdev(values), 2) if len(values) > 1 else None
@@ -289,6 +312,7 @@ def make_record(
         seeds=seeds,
         flags=without_empty(flags),
         rows=results,
+        trials=read_trials(settings),
         subset=next(iter(settings.tests.values())),
         references=named.pop(ALL, []),
         tests=table.tests,
@@ -307,6 +331,8 @@ def flags_of_row(settings: Settings, row: Row) -> dict[str, str]:
     """Return a row's label, its preset or path, the flags that it adds to those of the table, and where its published
     value stands."""
     flags = {"label": row.label, "arch": row.arch, "path": row.path}
+    if trial := settings.chosen_trial(row):
+        flags["chosen by trials"] = settings.trials_of(row)[trial]
     if row.arch:
         flags["own optimizer"] = row.optimizer
         flags["train"] = f"{row.train.strip()} {shlex.join(settings.profile.flags_of(row.arch))}".strip()
@@ -339,7 +365,8 @@ def read_record(path: Path) -> Record:
         for row in content["rows"]:
             tests = {name: ValueOfTest(**values) for name, values in row.get("tests", {}).items()}
             rows.append(Result(**{**row, "tests": tests}))
-        return Record(**{**content, "rows": rows})
+        trials = [Trial(**values) for values in content.get("trials", [])]
+        return Record(**{**content, "rows": rows, "trials": trials})
     except json.JSONDecodeError as error:
         raise UserError(f"{path}, line {error.lineno}: not JSON: {error.msg}") from error
     except (KeyError, TypeError) as error:

@@ -81,8 +81,9 @@ class Runner:
     def run(self, jobs: list[Job]) -> dict[RunFolder, str]:
         """Run the unfinished jobs. Returns the reason of each failed job, by its folder; all other jobs are finished.
 
-        Jobs start in their order, one for each free device. A job waits until the jobs that it needs have ended. An
-        interruption terminates the running commands, prints which ones, and is raised again.
+        Jobs start in their order, one for each free device. A job waits until the jobs that it needs have ended; its
+        trials must have ended in an earlier call. An interruption terminates the running commands, prints which ones,
+        and is raised again.
         """
         kept = sum(job.done for job in jobs)
         with Bars(len(jobs), kept) as bars, ThreadPoolExecutor(len(self.devices)) as pool:
@@ -109,6 +110,9 @@ class Runner:
                 raise
 
     def _run_job(self, job: Job, bars: Bars) -> None:
+        for trial in job.trials:
+            if self.futures[trial].exception():
+                raise JobFailed(f"its trial {trial.trial} failed")
         for need in job.needs:
             if self.futures[need].exception():
                 raise JobFailed(f"it needs {need.row}, which failed")

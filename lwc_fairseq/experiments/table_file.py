@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
+from itertools import chain
 from pathlib import Path
 
 from fairseq.models import ARCH_MODEL_REGISTRY
@@ -39,6 +40,7 @@ class Row:
     optimizer: str | None = None  # replaces the table's
     train: str = ""
     generate: str = ""
+    trials: list[str] | None = None  # replaces the table's
     published: float | None = None  # in a table with named tests, that of ALL
     published_tests: dict[str, float] = field(default_factory=dict)  # by the names of the table's tests
     source: str | None = None  # where the value is published, such as a table of the paper
@@ -72,6 +74,7 @@ class Profile:
     average: int | None = None
     score: Score | None = None
     tests: dict[str, str] | None = None
+    trials: list[str] | None = None  # replaces those of rows, too
     archs: dict[str, str] = field(default_factory=dict)  # flags that follow the row's, by a pattern for presets
 
     def flags_of(self, arch: str) -> list[str]:
@@ -89,6 +92,7 @@ class Table:
     optimizer: str = ""
     train: str = ""
     generate: str = ""
+    trials: list[str] = field(default_factory=list)  # flags of training, of which validation chooses one for each row
     average: int = 0  # the number of last epochs whose checkpoints are averaged
     metric: str = "bleu"  # or "aer", alignment error rate; `generate` then holds flags of `align`
     score: Score = field(default_factory=Score)
@@ -105,6 +109,12 @@ class Table:
         """Return the name of the row that significance tests compare a row with."""
         return row.baseline or self.baseline
 
+    def trials_of(self, row: Row) -> list[str]:
+        """Return the flags of training among which validation chooses for a row. Without any, nothing is tried."""
+        if row.arch is None:
+            return []
+        return self.trials if row.trials is None else row.trials
+
     def with_profile(self, profile: Profile) -> "Table":
         """Return the table with the settings of a profile in place of its own."""
         settings = {name: value for name, value in vars(profile).items() if name != "archs" and value is not None}
@@ -112,6 +122,7 @@ class Table:
             settings.pop("generate", None)  # the table's are flags of `align`
             settings.pop("tests", None)  # one set has gold alignments
         rows = self.rows if profile.optimizer is None else [replace(row, optimizer=None) for row in self.rows]
+        rows = rows if profile.trials is None else [replace(row, trials=None) for row in rows]
         return replace(self, **settings, rows=rows)
 
 
@@ -134,7 +145,8 @@ def find_file(given: Path, kind: str) -> Path:
 def load_profile(path: Path | None) -> Profile:
     """Read a profile. Without a file, return one that changes nothing. Raises UserError if the file is invalid."""
     profile = Profile() if path is None else as_settings(str(path), Profile, read_yaml(path))
-    if problem := next(problems_of_tests(profile.tests or {}), None):
+    found = chain(problems_of_tests(profile.tests or {}), problems_of_trials("trials", profile.trials or []))
+    if problem := next(found, None):
         raise UserError(f"{path}: {problem}")
     return profile
 
@@ -189,6 +201,7 @@ def problems(table: Table) -> Iterator[str]:
         mistakes = {
             "the table itself writes a file of this name: give another name": row.name in FILES,
             "give arch or path, not both": row.arch is not None and row.path is not None,
+            "it has trials, but no arch to train": bool(row.trials) and row.arch is None,
             "it has flags, but no arch to train and no path to translate with": has_flags and not row.runs,
             "give arch or path or published": not (row.runs or row.published is not None or row.published_tests),
             f"arch {row.arch}: no such preset (your own models need user_dir)": is_unknown,
@@ -196,6 +209,7 @@ def problems(table: Table) -> Iterator[str]:
         yield from (f"row {row.name}: {mistake}" for mistake, is_made in mistakes.items() if is_made)
         for name in row.published_tests.keys() - table.tests.keys():
             yield f"row {row.name}: published_tests: {name}: the table's `tests` has no test of that name"
+        yield from problems_of_trials(f"row {row.name}: trials", row.trials or [])
         yield from syntax_problems(row.name, row.train, row.generate, row.optimizer or "", row.path or "")
         if row.path is not None and len(shlex.split(row.path)) != 1:
             yield f"row {row.name}: path {row.path}: give one path, quoted if it has blanks"
@@ -214,6 +228,7 @@ def problems(table: Table) -> Iterator[str]:
     if table.metric == "aer" and table.tests:
         yield "tests: only translations have several test sets, not metric: aer"
     yield from problems_of_tests(table.tests)
+    yield from problems_of_trials("trials", table.trials)
     if table.significance not in TESTS:
         yield f"significance {table.significance}: choose {' or '.join(TESTS)}"
     for name in filter(None, [table.baseline, *(row.baseline for row in table.rows)]):
@@ -224,6 +239,13 @@ def problems(table: Table) -> Iterator[str]:
         if table.metric == "aer":
             yield f"baseline {name}: significance is tested for BLEU only, not for metric: aer"
     yield from syntax_problems("flags of the table", table.optimizer, table.train, table.generate)
+
+
+def problems_of_trials(where: str, trials: list[str]) -> Iterator[str]:
+    """Yield what is invalid in the flags that are tried."""
+    if len(trials) == 1 or len(set(trials)) < len(trials):
+        yield f"{where}: give two or more flags that differ, or none"
+    yield from syntax_problems(where, *trials)
 
 
 def problems_of_tests(tests: dict[str, str]) -> Iterator[str]:

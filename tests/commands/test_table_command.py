@@ -124,6 +124,46 @@ def test_printed_commands_run_as_they_stand(command, finished, tmp_path):
     assert rows(tmp_path / "by hand") == rows(finished)
 
 
+def test_commands_of_rows_whose_trials_have_not_run_are_not_printed(table, tiny_data, tmp_path):
+    """`both` needs `lwc`. The trials of `rnnsearch` have run."""
+    tried = tmp_path / "table.yaml"
+    tried.write_text(table.read_text().replace("rows:", "trials: [--lr 1, --lr 2]\nrows:"))
+    for number, loss in ((1, 3), (2, 2)):
+        folder = tmp_path / "out" / "rnnsearch" / f"trial{number}"
+        folder.mkdir(parents=True)
+        (folder / "trained").write_text("1.0\n")
+        (folder / "train.log").write_text(f'| valid | {{"valid_loss": "{loss}", "valid_num_updates": "7"}}\n')
+    done = run("lwc-fairseq", "table", tried, "--data", tiny_data, "--out", tmp_path / "out", "--dry-run")
+    folders = [shlex.split(line)[2].removeprefix(f"{tmp_path}/out/") for line in done.stdout.splitlines()]
+    trials = [f"{row}/trial{number}" for row in ("rnnsearch", "lwc") for number in (1, 2)]
+    assert folders == [*trials, *["rnnsearch/seed1"] * 3]
+    assert "--lr 2 >> " in done.stdout.splitlines()[4]
+    assert "the flags of lwc, both depend on trials: when the commands of the trials have run" in done.stderr
+
+
+@LONG
+def test_trials(table, tiny_data, tmp_path):
+    """A learning rate of 1e-9 learns nothing. What was tried is kept, and found again."""
+    tried = tmp_path / "table.yaml"
+    tried.write_text(table.read_text().replace("rows:", "trials: [--lr 1e-9, --lr 3e-3]\nrows:"))
+    words = ("lwc-fairseq", "table", tried, "--data", tiny_data, "--train=--cpu", "--generate=--cpu", "--out")
+    page = run(*words, tmp_path / "out", "--rows", "rnnsearch").stdout
+    assert re.search(
+        r"\| rnnsearch \| --lr 1e-9 \| \d\.\d+ \|  \|\n\| rnnsearch \| --lr 3e-3 \| \d\.\d+ \| yes \|", page
+    )
+    log = (tmp_path / "out" / "rnnsearch" / "trial1" / "train.log").stat().st_mtime
+    run(*words, tmp_path / "out", "--rows", "rnnsearch")
+    assert (tmp_path / "out" / "rnnsearch" / "trial1" / "train.log").stat().st_mtime == log
+    for line in run(*words, tmp_path / "by hand", "--rows", "rnnsearch", "--dry-run").stdout.splitlines():
+        run("bash", "-c", line)
+    for line in run(*words, tmp_path / "by hand", "--rows", "rnnsearch", "--dry-run").stdout.splitlines()[2:]:
+        run("bash", "-c", line)
+    run(*words, tmp_path / "by hand", "--rows", "rnnsearch", "--collect")
+    assert rows(tmp_path / "by hand") == rows(tmp_path / "out")
+    tried.write_text(tried.read_text().replace("1e-9", "1e-8"))
+    assert "trial1/train.command has other flags" in refused(*words, tmp_path / "out", "--rows", "rnnsearch")
+
+
 @pytest.mark.parametrize("phase", ["train", "generate"])
 def test_flags_that_are_given_several_times_add_up(command, tmp_path, phase):
     """A recipe gives some, and its user more."""

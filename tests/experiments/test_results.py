@@ -77,6 +77,44 @@ def test_a_table_of_two_seeds(tmp_path):
     assert record["references"] == ["/a/reference"]
 
 
+def end_trial(folder: Path, loss: str) -> None:
+    folder.mkdir(parents=True)
+    (folder / "trained").write_text("1.0\n")
+    (folder / "train.log").write_text(f'| valid | {{"valid_loss": "{loss}", "valid_num_updates": "70"}}\n')
+
+
+def test_the_lowest_validation_loss_chooses_among_trials(tmp_path):
+    rows = [Row(name="ours", arch="rnnsearch", label="Ours"), Row(name="other", arch="rnnsearch", trials=[])]
+    table = Table(title="A table", trials=["", "--lr 1", "--lr 2"], rows=rows)
+    settings = Settings(table, Profile(), "data", tmp_path)
+    end_trial(tmp_path / "ours" / "trial1", "3.5")
+    end_trial(tmp_path / "ours" / "trial3", "3.25")
+    (tmp_path / "ours" / "seed1").mkdir()
+    (tmp_path / "ours" / "seed1" / "generated.txt").write_text(generated(REFERENCES))  # of trials that were removed
+    ours, other = settings.jobs(1)
+    assert not ours.has_flags and not ours.done and ours.refusal() is None and other.has_flags
+    results = collect(settings, [ours, other], {})
+    assert results[0].value is None and results[0].planned == 1
+    record = make_record(settings, results, 1)
+    assert [trial.loss for trial in record.trials] == [3.5, None, 3.25]
+    assert not any(trial.is_chosen for trial in record.trials)
+
+    end_trial(tmp_path / "ours" / "trial2", "nan")
+    ours, other = settings.jobs(1)
+    assert ours.has_flags and ours.train[-2:] == ["--lr", "2"] and "--lr" not in other.train
+    results = collect(settings, [ours, other], {})
+    assert results[0].value == 100
+    page = write(settings, results, seeds=1)[0].read_text()
+    assert "| Ours | none | 3.500 |  |\n| Ours | --lr 1 |  |  |\n| Ours | --lr 2 | 3.250 | yes |" in page
+    assert "chosen by trials: --lr 2" in page
+    assert read_record(tmp_path / "table.json").trials == make_record(settings, results, 1).trials
+
+    for number in (1, 3):
+        (tmp_path / "ours" / f"trial{number}" / "train.log").write_text("")
+    with pytest.raises(ValueError, match=r"row ours: no trial has a validation loss; see .*ours/trial1/train.log"):
+        settings.jobs(1)
+
+
 def test_a_loss_that_is_no_number_leaves_valid_json(tmp_path):
     table = Table(title="A table", rows=[Row(name="ours", arch="rnnsearch")])
     runs = [{"seed": 1, "bleu": 20.0, "valid_loss": -1.5e-05, "train_loss": math.nan}]

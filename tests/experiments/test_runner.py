@@ -7,6 +7,7 @@ import shutil
 import signal
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,18 @@ def test_an_interruption_ends_what_runs_and_nothing_else_begins(tmp_path):
     assert ran(jobs[0]) == ["train"] and not jobs[1].folder.path.exists()
     for job in jobs:
         assert not job.folder.result("train").exists() and job.refusal() is None and not job.done
+
+
+def test_a_row_runs_when_its_trials_have_ended_well(tmp_path):
+    jobs, runner = [make_job(tmp_path, name, "true") for name in ("good", "bad")], Runner([None])
+    trials = {name: RunFolder(tmp_path, name, 1, trial=1) for name in ("good", "bad")}
+    commands = {"good": bash("true"), "bad": bash("exit 3")}
+    jobs = [replace(job, trials=(trials[job.row.name],)) for job in jobs]
+    assert [job.has_flags for job in jobs] == [False, False]
+    runner.run([Job(job.row, trials[job.row.name], commands[job.row.name], None, None) for job in jobs])
+    failures = runner.run(jobs)
+    assert ran(jobs[0]) == ["train", "generate"] and not jobs[1].folder.path.exists()
+    assert list(failures) == [trials["bad"], jobs[1].folder] and failures[jobs[1].folder] == "its trial 1 failed"
 
 
 def test_jobs_begin_in_their_order(tmp_path):

@@ -86,6 +86,13 @@ def table(tmp_path):
         (("rows:", "score: {lowercase: on}\nrows:"), "score: lowercase: on: give true or false"),
         (("rows:", "score: zh\nrows:"), "score: zh: give keys and values"),
         (("title: A table", "title: [A, table]"), "title: not one value: give a text"),
+        (("rows:", "trials: --lr 1\nrows:"), "trials: --lr 1: give a list"),
+        (("rows:", "trials: [--lr 1]\nrows:"), "trials: give two or more flags that differ, or none"),
+        (("rows:", "trials: [--lr 1, --lr 2, --lr 1]\nrows:"), "trials: give two or more flags that differ, or none"),
+        (("rows:", "trials: [[--lr 1], --lr 2]\nrows:"), "trials: not one value: give a text"),
+        (("name: ours, ", "name: ours, trials: [a], "), "row ours: trials: give two or more flags that differ, or"),
+        (("rows:", "trials: [--lr 1, --lr '2]\nrows:"), "trials: --lr '2: No closing quotation"),
+        (("name: both, ", "name: both, trials: [a, b], "), "row both: it has trials, but no arch to train"),
         (("title: A table", "title:"), "title: nothing: give a text"),
         (("published: 30.0", "published: .nan"), "row theirs: published: .nan: give a number"),
         (("hidden: true", 'hidden: "false"'), 'row r2l: hidden: "false": give true or false, without quotation marks'),
@@ -181,6 +188,30 @@ def test_commands(table):
     assert "out dir/r2l/seed1/checkpoint_best.pt" in both.generate
 
 
+def test_commands_of_trials(table):
+    """Trials follow the flags of the row and of the profile; those of the command line still come last."""
+    table.write_text(
+        TABLE.replace("rows:", "average: 5\ntrials: [--lr 1, --lr 2]\nrows:").replace(
+            "hidden: true", "trials: [], hidden: true"
+        )
+    )
+    profile = Profile(archs={"rnn*": "--embed-dim 4"})
+    settings = Settings(load_table(table), profile, "data", Path("out"), train=("--cpu",))
+    trials, (ours, r2l, both) = settings.trials(), settings.jobs(1)
+    assert [job.folder.path for job in trials] == [Path("out/ours/trial1"), Path("out/ours/trial2")]
+    assert [job.name for job in trials] == ["ours, trial 1", "ours, trial 2"]
+    for number, job in enumerate(trials, 1):
+        assert list(job.steps()) == ["train"] and "--no-epoch-checkpoints" in job.train
+        assert job.train[-7:] == ["--hidden-dim", "8", "--embed-dim", "4", "--lr", str(number), "--cpu"]
+        assert job.train[job.train.index("--save-dir") + 1] == f"out/ours/trial{number}"
+    assert [path.path.name for path in ours.trials] == ["trial1", "trial2"] and not ours.has_flags
+    assert r2l.has_flags and both.has_flags  # nothing is tried for them
+    assert Settings(load_table(table), Profile(trials=[]), "data", Path("out")).trials() == []
+    with pytest.raises(ValueError, match=r"row nsc: trials: all trials run before the rows that this row uses \(r2l\)"):
+        table.write_text(TABLE + "  - {name: nsc, arch: nsc_hs, train: '--reverse-model {r2l}', trials: [a, b]}\n")
+        Settings(load_table(table), Profile(), "data", Path("out"))
+
+
 def test_flags_of_alignments(table):
     """Those of the table, of the row and of the command line; a profile's are for fairseq-generate."""
     table.write_text(
@@ -250,7 +281,7 @@ class TestPapers:
     def test_every_flag_is_known(self, path, profile):
         """Those of every row, to the commands that they are for."""
         settings = Settings(load_table(path), load_profile(profile), "data", Path("out"))
-        for job in settings.jobs(2)[: len(settings.jobs(1))]:
+        for job in [*settings.trials(), *settings.jobs(2)[: len(settings.jobs(1))]]:
             if job.train:
                 options.parse_args_and_arch(options.get_training_parser(), job.train[1:])
             if job.generate and job.generate[0] == "fairseq-generate":
