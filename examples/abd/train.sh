@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Train one row of Table 2 of the ABD paper with the paper's settings. The same command resumes an interrupted training.
+# The best checkpoint is that with the best BLEU of the validation set, translated greedily after each epoch.
 #
 #   bash examples/abd/train.sh ROW DATA [--out FOLDER] [-- more flags of fairseq-train ...]
 #
@@ -41,4 +42,6 @@ esac
 
 fairseq-train "$data" --user-dir "$root/lwc_fairseq" --task concat_translation "${model[@]}" \
   "${optimizer[@]}" --sentence-avg --clip-norm 1.0 --batch-size 80 --dropout 0.3 --input-dropout 0.3 --seed 1 \
+  --eval-bleu --eval-tokenized-bleu --eval-bleu-remove-bpe --eval-bleu-args '{"beam": 1}' \
+  --best-checkpoint-metric bleu --maximize-best-checkpoint-metric \
   --no-epoch-checkpoints --log-format simple --log-interval 100 --save-dir "$out" "${flags[@]}"

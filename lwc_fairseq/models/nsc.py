@@ -124,7 +124,7 @@ class NSCModel(ReverseContextModel):
         reverse_model = RNNSearchModel.build_model(RNNSearchConfig(dropout=0.0, **sizes), task).requires_grad_(False)
         decoder = cls.make_decoder(cfg, task.target_dictionary, reverse_model)
         model = cls(cls.encoder_class(cfg, task.source_dictionary, reverse_model), decoder)
-        initialize_recurrent(model, cfg.init_std)
+        initialize_recurrent(model, cfg.init_std, cfg.init_uniform)
         if cfg.reverse_model is None:
             model.start_error = "--reverse-model is missing: give the checkpoint of a trained right-to-left model"
         else:

@@ -14,6 +14,7 @@ GRU, Att and g.
 Letters: B sentences, n source and m target tokens, V types.
 """
 
+import math
 from dataclasses import dataclass, field
 
 from fairseq.dataclass import FairseqDataclass
@@ -44,6 +45,13 @@ class RecurrentConfig(FairseqDataclass):
             "The default suits the papers' widths; narrow models learn slowly with it: use 0.1 for a width of 128"
         },
     )
+    init_uniform: float = field(
+        default=0.0,
+        metadata={
+            "help": "if above 0, all initial weights and biases, recurrent ones too, are uniform in ± this value, as "
+            "in the program of the ABD paper (0.08), and --init-std has no effect"
+        },
+    )
     plain_kernels: bool = field(
         default=False,
         metadata={"help": "compute the equations with autograd instead of the kernels, which are faster"},
@@ -60,6 +68,8 @@ class RecurrentConfig(FairseqDataclass):
                 raise UserError(f"{flag(name)} {value}: must be in [0, 1)")
         if not self.init_std > 0:  # also true of NaN
             raise UserError(f"--init-std {self.init_std}: must be above 0")
+        if not 0 <= self.init_uniform < math.inf:
+            raise UserError(f"--init-uniform {self.init_uniform}: must be a number from 0")
 
 
 @dataclass
@@ -109,7 +119,7 @@ class RecurrentModel(TranslationModel):
         model = cls(encoder, cls.build_decoder(cfg, task.target_dictionary))
         if cfg.share_all_embeddings:
             model.share_embeddings()
-        initialize_recurrent(model, cfg.init_std)
+        initialize_recurrent(model, cfg.init_std, cfg.init_uniform)
         return model
 
     def share_embeddings(self) -> None:

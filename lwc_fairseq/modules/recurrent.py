@@ -620,17 +620,23 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
 
 
 @torch.no_grad()
-def initialize_recurrent(model: nn.Module, std: float) -> None:
+def initialize_recurrent(model: nn.Module, std: float, uniform: float = 0.0) -> None:
     """Draw the initial weights as Zhang, Xiong, Su (2018), section 4.2, do: recurrent weights are random orthogonal
     matrices, and all other weights come from a normal distribution with mean zero. Biases and the embedding of padding
     are zero. A model that gets its weights from a checkpoint draws none, because that takes longer than loading them.
 
     Args:
         std: the standard deviation of the normal distribution (paper: 0.01).
+        uniform: if above 0, all weights and biases, except for the embedding of padding, come instead from the uniform
+            distribution in ± this value, as in the program of Zhang et al. (AAAI 2018): 0.08.
     """
     if IS_LOADING.get():
         return
     for module in model.modules():
+        if uniform:
+            for parameter in module.parameters(recurse=False):
+                nn.init.uniform_(parameter, -uniform, uniform)
+            continue
         if isinstance(module, (nn.Linear, nn.Embedding)):
             nn.init.normal_(module.weight, std=std)
         if isinstance(module, nn.Linear) and module.bias is not None:

@@ -254,6 +254,12 @@ class TestConfiguration:
                     assert parameter.std().item() == pytest.approx(std, rel=0.25), name
             assert not model.encoder.embedding.weight[PAD].any()
 
+    def test_uniform_initial_weights(self):
+        model = self.build((300, 300), embed_dim=80, hidden_dim=120, init_uniform=0.5)
+        for name, parameter in model.named_parameters():
+            assert parameter.abs().max() <= 0.5 and parameter.std().item() == pytest.approx(0.5 / 3**0.5, rel=0.2), name
+        assert not model.encoder.embedding.weight[PAD].any() and not model.decoder.embedding.weight[PAD].any()
+
     def test_shared_embeddings(self):
         model = self.build((20, 20), share_all_embeddings=True)
         assert model.encoder.embedding.weight is model.decoder.embedding.weight is model.decoder.output.weight
@@ -281,6 +287,8 @@ class TestConfiguration:
             ({"variant": "wideatt", "alignment_layer": 1}, "--alignment-layer 1: wideatt .* has 1, .* from -1 to 0"),
             ({"init_std": 0.0}, "--init-std 0.0: must be above 0"),
             ({"init_std": float("nan")}, "--init-std nan: must be above 0"),
+            ({"init_uniform": -0.08}, "--init-uniform -0.08: must be a number from 0"),
+            ({"init_uniform": float("nan")}, "--init-uniform nan: must be a number from 0"),
             ({"dropout": 1.0}, r"--dropout 1.0: must be in \[0, 1\)"),
         ],
     )
