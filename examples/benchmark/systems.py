@@ -37,7 +37,7 @@ class System:
 
 @dataclass(frozen=True)
 class Family:
-    """Our system, and the systems it is compared with; the first of these is fairseq's."""
+    """Our system, and the systems it is compared with: fairseq's, and others of ours."""
 
     types: int  # V
     ours: System
@@ -59,6 +59,15 @@ AS_LONG = ("--max-reverse-len-a", "1")  # an untrained model does not end its re
 RNNSEARCH = ours("RNNSearch", ("--arch", "rnnsearch", *SPREAD), CHUNKED, PLAIN)
 LSTM_PEER = stock("fairseq's lstm", LSTM, PLAIN)
 
+R2L = ours("RNNSearch(R2L)", (*RNNSEARCH.model, "--reverse-target"), CHUNKED, PLAIN)
+ABD = ours("ABD", ("--arch", "abd", *SPREAD, *AS_LONG), BOTH, BOTH)
+
+
+def combined(name: str, arch: str) -> System:
+    """A model of system combination, whose right-to-left model is the checkpoint that replaces {r2l}."""
+    return ours(name, ("--arch", arch, *SPREAD, *AS_LONG, "--reverse-model", "{r2l}"), CHUNKED, PLAIN)
+
+
 FAMILIES = {
     "lwc": Family(
         31000,
@@ -71,7 +80,9 @@ FAMILIES = {
         (stock("fairseq's transformer, 6 + 6", (*SMALL_TRANSFORMER, "--dropout", "0.1"), SMOOTHED),),
     ),
     "deepatt": Family(30000, ours("DeepAtt, K = 5", ("--arch", "deepatt", *SPREAD), CHUNKED, PLAIN), (LSTM_PEER,)),
-    "abd": Family(30000, ours("ABD", ("--arch", "abd", *SPREAD, *AS_LONG), BOTH, BOTH), (LSTM_PEER, RNNSEARCH)),
+    "abd": Family(30000, ABD, (LSTM_PEER, RNNSEARCH)),
+    # the models whose speed Zhang et al. (AAAI 2018) give in batches an hour
+    "abd_paper": Family(30000, ABD, (RNNSEARCH, R2L, combined("NSC(RT)", "nsc_rt"), combined("NSC(HS)", "nsc_hs"))),
 }
 """Transformers have widths of 256 and 1024 and 4 heads; recurrent models have widths of 620 and 1000."""
 

@@ -2,6 +2,7 @@
 
 import re
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -96,7 +97,8 @@ class Training:
 
 
 def read_pairs(system: System, data: Path):
-    """The training data as the system's task loads them."""
+    """The training data as fairseq's translation task loads them for a system."""
+    system = replace(system, task="translation")
     task = setup_task(configure(system, system.criterion, data, "cpu", "fp32").task)
     task.load_dataset("train")
     return task.dataset("train")

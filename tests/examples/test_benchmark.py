@@ -18,6 +18,7 @@ TINY = {
     ),
     "deepatt": (f"--attention-layers 2 {TINY_RECURRENT}", f"{TINY_LSTM} --decoder-out-embed-dim 12"),
     "abd": (TINY_RECURRENT, f"{TINY_LSTM} --decoder-out-embed-dim 12"),
+    "abd_paper": (TINY_RECURRENT, ""),
 }
 
 
@@ -44,6 +45,16 @@ def test_ours_beside_fairseqs(family, phase, tmp_path):
         assert len(one["tokens a second"]) == 1 and one["tokens a second"][0] > 0 and one["ours / this"] > 0
     assert found["systems"][0]["ours / this"] == 1
     assert "| ours ÷ this |" in page and "fairseq 0.12.2" in page
+
+
+@LONG
+def test_the_models_whose_speed_a_paper_gives(tmp_path):
+    """NSC needs a right-to-left model, and keeps the translations that it finds before time counts."""
+    benchmark(tmp_path, "abd_paper", "train")
+    found = json.loads((tmp_path / "out" / "abd_paper_train_cpu_length-4-9.json").read_text())
+    names = [one["name"] for one in found["systems"]]
+    assert names == ["ABD", "RNNSearch", "RNNSearch(R2L)", "NSC(RT)", "NSC(HS)"]
+    assert all(one["tokens a second"][0] > 0 for one in found["systems"])
 
 
 def test_what_differs_gets_no_ratio(tmp_path):
