@@ -170,14 +170,23 @@ def significance(
     return system_bleu.p_value
 
 
-def part_of_speech_bleu(tags: Sequence[str], systems: dict[str, Tagged], reference: Tagged) -> dict[str, list[float]]:
+def part_of_speech_bleu(
+    tags: Sequence[str], systems: dict[str, Tagged], references: Sequence[Tagged], lowercase: bool = False
+) -> dict[str, list[float]]:
     """Compute BLEU-1 to BLEU-4 of each system from only the words whose tags begin with one of `tags`, as NNS begins
-    with NN (Zhang, Xiong, Su, 2018, Table 3). Raises UserError if a line does not have as many tags as words."""
+    with NN (Zhang, Xiong, Su, 2018, Table 3).
+
+    BLEU is not smoothed: as in the paper, it is 0 if no n-gram matches.
+
+    Raises UserError if a line does not have as many tags as words.
+    """
     chosen = {name: words_tagged(tags, name, *tagged) for name, tagged in systems.items()}
-    references = [words_tagged(tags, "the reference", *reference)]
-    metrics = [BLEU(tokenize="none", force=True, max_ngram_order=n) for n in (1, 2, 3, 4)]
+    expected = [words_tagged(tags, f"reference {i}", *tagged) for i, tagged in enumerate(references, 1)]
+    metrics = [
+        BLEU(lowercase, tokenize="none", force=True, smooth_method="none", max_ngram_order=n) for n in (1, 2, 3, 4)
+    ]
     return {
-        name: [round(metric.corpus_score(lines, references).score, 2) for metric in metrics]
+        name: [round(metric.corpus_score(lines, expected).score, 2) for metric in metrics]
         for name, lines in chosen.items()
     }
 

@@ -62,7 +62,7 @@ def compare_command(args: argparse.Namespace) -> int:
     if args.tags:
         tagged = {name: (systems[name], tags) for name, tags in tags_of_systems(args).items()}
         reference = sentences.references[0], read_lines(args.ref_tags)
-        comparison.parts = {tags: part_of_speech_bleu(tags.split(","), tagged, reference) for tags in args.tags}
+        comparison.parts = {tags: part_of_speech_bleu(tags.split(","), tagged, [reference]) for tags in args.tags}
     print(markdown(comparison), end="")
     if args.out:
         make_folder(args.out)

@@ -1,6 +1,7 @@
 """Comparisons: the numbers of sacrebleu's own command, groups, parts of speech, differences."""
 
 import json
+import math
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -118,12 +119,32 @@ def test_parts_of_speech():
     """Only nouns count, including NNS. All are there, in one line in another order."""
     reference = ["the cat sees two dogs", "a house"], ["DT NN VB CD NNS", "DT NN"]
     systems = {"one": (["a cat and dogs", "houses are"], ["DT NN CC NNS", "NNS VB"])}
-    (scores,) = part_of_speech_bleu(["NN"], systems, reference).values()
+    (scores,) = part_of_speech_bleu(["NN"], systems, [reference]).values()
     assert scores[0] == pytest.approx(100 * 2 / 3, abs=0.01)  # cat, dogs, not house
     assert scores[1] == pytest.approx(100 * (2 / 3 * 1 / 1) ** 0.5, abs=0.01)
     systems["one"][1][1] = "NNS"
     with pytest.raises(ValueError, match="one, line 2: 2 words, but 1 tags"):
-        part_of_speech_bleu(["NN"], systems, reference)
+        part_of_speech_bleu(["NN"], systems, [reference])
+
+
+def test_parts_of_speech_of_two_references():
+    """The nouns are `Cat dogs birds` in the first line; the second line has none. The references have four, and one or
+    two of them."""
+    systems = {"one": (["a Cat , dogs and birds", "it burns"], ["DT NN , NNS CC NNS", "PRP VBZ"])}
+    references = [
+        (["the cat and dogs see bulls , mice", "the house burns"], ["DT NN CC NNS VBP NNS , NNS", "DT NN VBZ"]),
+        (["dogs and birds , cows , mice", "houses , trees burn"], ["NNS CC NNS , NNS , NNS", "NNS , NNS VBP"]),
+    ]
+    brevity = math.exp(1 - (4 + 1) / 3)
+    (scores,) = part_of_speech_bleu(["NN"], systems, references).values()
+    assert scores == [round(100 * brevity * value, 2) for value in (2 / 3, (2 / 3 * 1 / 2) ** 0.5, 0, 0)]
+    (scores,) = part_of_speech_bleu(["NN"], systems, references, lowercase=True).values()
+    assert scores == [round(100 * brevity, 2), round(100 * brevity, 2), 0, 0]  # cat dogs birds is in neither
+    (scores,) = part_of_speech_bleu(["NN", "VB"], systems, references).values()
+    assert scores[0] == round(100 * math.exp(1 - (4 + 2) / 4) * 3 / 4, 2)  # the lengths that are closest to 3 and 1
+    references[1][1][1] = "NNS"
+    with pytest.raises(ValueError, match="reference 2, line 2: 4 words, but 1 tags"):
+        part_of_speech_bleu(["NN"], systems, references)
 
 
 def test_the_largest_differences_come_first():
