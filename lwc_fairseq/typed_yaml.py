@@ -68,7 +68,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 def as_settings(where: str, kind: type[Settings], values: dict[str, Any]) -> Settings:
     """Convert the content of a file to a dataclass, whose fields are texts, numbers, truth values, dataclasses, or
-    lists of these.
+    lists or dictionaries of these.
 
     Args:
         where: the origin of the values, for error messages.
@@ -108,8 +108,9 @@ def convert(where: str, kind: Any, value: Any) -> Any:
     if isinstance(value, str) and not is_nothing and (kind is str or not is_quoted) and kind in READERS:
         with contextlib.suppress(ValueError):
             return READERS[kind](value)
-    wanted = "a list" if get_origin(kind) is list else WANTED.get(kind, "keys and values")
-    wanted += ", without quotation marks" if is_quoted else ""
+    wanted = WANTED.get(get_origin(kind) or kind, "keys and values") + (
+        ", without quotation marks" if is_quoted else ""
+    )
     given = (f'"{value}"' if is_quoted else value or "nothing") if isinstance(value, str) else "not one value"
     raise UserError(f"{where}: {given}: give {wanted}")
 
@@ -127,4 +128,4 @@ def finite(text: str) -> float:
 
 
 READERS: dict[Any, Callable[[str], Any]] = {str: str, bool: truth, int: int, float: finite}
-WANTED = {str: "a text", bool: "true or false", int: "a whole number", float: "a number"}
+WANTED = {str: "a text", bool: "true or false", int: "a whole number", float: "a number", list: "a list"}

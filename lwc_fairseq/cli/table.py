@@ -4,7 +4,7 @@ import argparse
 import os
 import shlex
 import sys
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from ..files import absolute, import_plugins, make_folder, make_place, read_line
 from .arguments import add_first, add_user_dir, check_first, positive
 
 if TYPE_CHECKING:
+    from ..analysis.tagger import Tagger
     from ..experiments.jobs import Job, Settings
 
 
@@ -58,6 +59,11 @@ def add_table(commands) -> None:
     )
     add("--gold", type=Path, metavar="FILE", help="gold alignments of the test set, for tables of AER")
     add_first(table)
+    add(
+        "--tagger",
+        metavar="COMMAND",
+        help="what tags words, for a table with parts of speech: a command that reads lines and writes lines of tags",
+    )
     add("--parallel", type=positive, metavar="N", help="number of parallel runs (default: one per GPU, or one)")
     how = table.add_mutually_exclusive_group()
     how.add_argument("--dry-run", action="store_true", help="print the shell commands, one per line, and run nothing")
@@ -107,6 +113,7 @@ def make_table(args: argparse.Namespace) -> int:
     if not args.collect:
         check_tests(settings, references)
     gold = read_alignments(args.gold, args.gold_first) if args.gold else None
+    tagger = make_tagger(args, settings, references) if args.tagger is not None else None
     make_folder(args.out)
     failures = {}
     if not args.collect:
@@ -116,10 +123,10 @@ def make_table(args: argparse.Namespace) -> int:
             jobs = settings.jobs(args.seeds)  # with the flags that the trials chose
             check(jobs)
         failures = runner.run(jobs)
-    results = collect(settings, jobs, failures, references, gold, detokenizer)
+    results = collect(settings, jobs, failures, references, gold, detokenizer, tagger)
     for folder, reason in failures.items():
         print(f"{folder.row}, {folder.path.name}: failed: {reason}", file=sys.stderr)
-    record = make_record(settings, results, args.seeds, files, args.gold, ran=not args.collect)
+    record = make_record(settings, results, args.seeds, files, args.gold, not args.collect, tagger)
     written = write_table(settings, record)
     print(written[0].read_text(encoding="utf-8"))
     print("wrote " + ", ".join(map(str, written)), file=sys.stderr)
@@ -185,6 +192,26 @@ def check_tests(settings: "Settings", references: dict[str, list[list[str]]]) ->
                     f"--references: {len(lines)} lines for the {len(sentences)} sentences of the set {subset}: give "
                     "files that match the test set line by line"
                 )
+
+
+def make_tagger(args: argparse.Namespace, settings: "Settings", references: dict[str, list[list[str]]]) -> "Tagger":
+    """Return the tagger, which has tagged the files of --references or, without them, a sentence of ours.
+
+    Raises:
+        UserError: the table scores no parts of speech or no tokens, or the tagger cannot tag.
+    """
+    from ..analysis.tagger import Tagger
+
+    if not settings.table.parts_of_speech:
+        raise UserError(f"--tagger: {args.table} has no parts_of_speech to score: leave --tagger out")
+    if settings.table.score.detokenize:
+        raise UserError(
+            f"--tagger: {args.table} scores detokenised text, which has no words to tag: leave one of `detokenize` and "
+            "--tagger out"
+        )
+    tagger = Tagger(args.tagger)
+    tagger.tag(chain(*chain(*references.values())) if references else ["two dogs run ."])
+    return tagger
 
 
 def check(jobs: list["Job"]) -> None:

@@ -21,6 +21,8 @@ from .training_log import make_learning_curves, read_losses
 Columns = dict[str, Callable[[Result], str]]
 """What makes the text of a row's cell, by column."""
 
+WORDS = "Words by part of speech"
+
 FLAGS_IN_ORDER = (
     "A row's flags follow those of all rows, but its own optimizer replaces theirs. Flags from the command line, `more "
     "of train` and `more of generate`, come last. Of two equal flags, the last one counts."
@@ -59,6 +61,8 @@ def table_page(record: Record) -> str:
     for line in (*origin(record), f"Measured on: `{record.measured_on}`."):
         lines += [line, ""]
     lines += [*markdown_table(header, rows), "", *notes(record)]
+    if words := word_cells(record):
+        lines += ["", f"## {WORDS}", "", *markdown_table(words[0], words[1:]), "", word_note(record)]
     if record.trials:
         lines += ["", TRIALS, "", *markdown_table(*trial_cells(record))]
     lines += ["", f"{record.date}, {record.hardware}, {record.versions}.", "", "```", record.command, "```"]
@@ -143,6 +147,34 @@ def published_columns(record: Record) -> Columns:
     return {f"published {record.metric}, {name}": partial(cell, name) for name in (*record.tests, ALL)}
 
 
+def word_cells(record: Record) -> list[list[str]]:
+    """Return the table of parts of speech as texts: its header, and the rows for each part of speech. It is empty if
+    words were not tagged."""
+    if record.tagger is None:
+        return []
+    scores = [f"BLEU-{n}" for n in (1, 2, 3, 4)]
+    has_published = any(part.published for result in record.rows for part in result.parts.values())
+    texts = [["tags", "", *scores, *(f"published {name}" for name in scores if has_published)]]
+    for name in record.parts_of_speech:
+        for result in record.rows:
+            measured, published = result.parts[name].values, result.parts[name].published
+            cells_of_row = [f"{value:.2f}" for value in measured] or ["–"] * 4
+            if has_published:
+                cells_of_row += [f"{value:.2f}" for value in published] or [""] * 4
+            texts.append([name, result.label, *cells_of_row])
+    return texts
+
+
+def word_note(record: Record) -> str:
+    """Return in Markdown how the words were tagged and scored."""
+    of_all = f", of {ALL}" if record.tests else ""
+    mean_of_seeds = "; mean over seeds" if record.seeds > 1 else ""
+    return (
+        "BLEU of only the words whose tags begin with these, not smoothed, with the references and the case of the "
+        f"table above{of_all}{mean_of_seeds}. Tagger: `{record.tagger}`."
+    )
+
+
 def value_cell(result: Result) -> str:
     """Return the mean of the runs, and whether other runs are missing or failed."""
     if result.value is None:
@@ -202,6 +234,9 @@ def notes(record: Record) -> list[str]:
         against += ", unless a row names another" if has_several_baselines(record) else ""
         over_seeds = "; over all seeds together." if several else "."
         lines.append(f"p: {TESTS[record.significance].title}, against {against}{over_seeds}")
+    if record.parts_of_speech and record.tagger is None:
+        names = ", ".join(record.parts_of_speech)
+        lines.append(f"Words by part of speech ({names}): not scored; `--tagger COMMAND` tags and scores them.")
     return lines
 
 

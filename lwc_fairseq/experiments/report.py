@@ -27,7 +27,7 @@ from ..models.interface import gives_attention
 from ..pages import as_png, definitions, html_table, image, page
 from .identity import data_content, file_content
 from .layout import CURVE, LEARNING_CURVES, RECORD, RunFolder, generate_steps
-from .page import FLAGS_IN_ORDER, TRIALS, cells, notes, origin, trial_cells
+from .page import FLAGS_IN_ORDER, TRIALS, WORDS, cells, notes, origin, trial_cells, word_cells, word_note
 from .results import Record, read_record
 
 
@@ -144,6 +144,8 @@ def results(finished: FinishedTable) -> Iterator[str]:
     header, *rows = cells(record)
     yield html_table(header, rows)
     yield f"<p>{'<br>'.join(map(prose, notes(record)))}</p>"
+    if words := word_cells(record):
+        yield f"<h2>{WORDS}</h2>" + html_table(words[0], words[1:]) + f"<p>{prose(word_note(record))}</p>"
     if record.trials:
         yield f"<p>{TRIALS}</p>" + html_table(*trial_cells(record))
     facts = {"date": record.date, "hardware": record.hardware, "versions": record.versions}

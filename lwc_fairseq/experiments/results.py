@@ -22,10 +22,13 @@ from lwc_fairseq_compat import UserError
 
 from .. import __version__
 from ..analysis.alignment import Gold, error_rate, read_links
+from ..analysis.tagger import Tagger
 from ..analysis.translations import (
     RANDOMIZATION,
+    Tagged,
     Translations,
     joined,
+    part_of_speech_bleu,
     read_generated,
     score,
     significance,
@@ -36,7 +39,7 @@ from ..preparation import Words, read_preparation
 from .identity import data_content, file_content
 from .jobs import Job, Settings
 from .layout import RunFolder
-from .table_file import ALL, Row
+from .table_file import ALL, Row, Table
 from .training_log import read_losses, read_sizes
 
 
@@ -48,6 +51,14 @@ class ValueOfTest:
     deviation: float | None = None
     p: float | None = None
     published: float | None = None
+
+
+@dataclass
+class PartOfSpeech:
+    """The result of a row on only the words with some tags: BLEU-1 to BLEU-4."""
+
+    values: list[float] = field(default_factory=list)  # means over the runs
+    published: list[float] = field(default_factory=list)
 
 
 @dataclass
@@ -71,6 +82,7 @@ class Result:
     x: float | None = None
     series: str | None = None
     tests: dict[str, ValueOfTest] = field(default_factory=dict)  # by the names of tests; the values above are of ALL
+    parts: dict[str, PartOfSpeech] = field(default_factory=dict)  # by tags, such as NN or NN&VB; of ALL
 
 
 @dataclass(frozen=True)
@@ -108,6 +120,8 @@ class Record:
     user_dirs: list[str] = field(default_factory=list)  # packages with the user's own models
     baseline: str | None = None  # the title of the row with which significance tests compare the others
     significance: str = RANDOMIZATION  # the test that p comes from
+    parts_of_speech: list[str] = field(default_factory=list)  # tags whose words the table scores alone
+    tagger: str | None = None  # the command that tagged words; None if they were not scored
     row_flags: dict[str, dict[str, str]] = field(default_factory=dict)  # by name; of rows that are not shown, too
     data: str = ""  # the full path of the data folder
     contents: dict[str, str] = field(default_factory=dict)  # what identifies "data", "gold" and each of `references`
@@ -120,6 +134,7 @@ def collect(
     references: Mapping[str, list[list[str]]] | None = None,
     gold: list[Gold] | None = None,
     detokenizer: Words | None = None,
+    tagger: Tagger | None = None,
 ) -> list[Result]:
     """Collect the results of the rows that the table shows.
 
@@ -128,6 +143,10 @@ def collect(
         references: reference translations, by test, that replace those in the output of fairseq-generate.
         gold: gold alignments of the test set, for a table of AER.
         detokenizer: makes raw text of translations before they are scored.
+        tagger: tags words, for the scores of parts of speech. They are left out without it.
+
+    Raises:
+        UserError: the tagger cannot tag the translations.
     """
     table = settings.table
     scores: dict[RunFolder, dict] = {}
@@ -150,7 +169,8 @@ def collect(
             failures[folder] = str(error)
     results = []
     for row in table.rows:
-        is_published = row.published is not None or row.published_tests.keys() & table.tests.keys()
+        own_tests = row.published_tests.keys() & table.tests.keys()
+        is_published = row.published is not None or own_tests or row.published_parts
         if not row.hidden and (row.runs or is_published):
             result = summarise(row, [job.folder for job in jobs if job.row.name == row.name], scores, failures)
             result.p = p_value(settings, row, translations.get(ALL, {}))
@@ -158,6 +178,8 @@ def collect(
                 values = [run["tests"][name]["bleu"] for run in result.runs]
                 p, published = p_value(settings, row, translations.get(name, {})), row.published_tests.get(name)
                 result.tests[name] = ValueOfTest(*mean_and_deviation(values), p, published)
+            if tagger:
+                result.parts = parts_of_speech(table, row, translations.get(ALL, {}).get(row.name, {}), tagger)
             if row.baseline and result.p is not None:
                 result.baseline = table.row(row.baseline).title
             results.append(result)
@@ -252,6 +274,28 @@ def p_value(settings: Settings, row: Row, translations: dict[str, dict[int, Tran
     return significance(of_baseline, of_system, table.score, table.significance)
 
 
+def parts_of_speech(
+    table: Table, row: Row, translations: Mapping[int, Translations], tagger: Tagger
+) -> dict[str, PartOfSpeech]:
+    """Score the words of each part of speech in the translations of a row, which are given by seed.
+
+    Raises:
+        UserError: the tagger cannot tag them.
+    """
+
+    def tagged(lines: list[str]) -> Tagged:
+        return lines, tagger.tag(lines)
+
+    systems = {f"seed {seed}": tagged(output.hypotheses) for seed, output in translations.items()}
+    references = [tagged(lines) for output in [*translations.values()][:1] for lines in output.references]
+    parts = {}
+    for name in table.parts_of_speech:
+        runs = part_of_speech_bleu(name.split("&"), systems, references, table.score.lowercase).values()
+        means = [round(mean(values), 2) for values in zip(*runs, strict=True)]
+        parts[name] = PartOfSpeech(means, row.published_parts.get(name, []))
+    return parts
+
+
 def hardware() -> str:
     """Describe the GPUs or, without GPUs, the processor."""
     if torch.cuda.is_available():
@@ -274,6 +318,7 @@ def make_record(
     references: Mapping[str, Sequence[Path]] | None = None,
     gold: Path | None = None,
     ran: bool = True,
+    tagger: Tagger | None = None,
 ) -> Record:
     """Create the record of results, with today's date.
 
@@ -281,6 +326,7 @@ def make_record(
         references: the files that replace the references of the data, by test.
         gold: the gold alignments of the test set.
         ran: whether the rows ran on this machine.
+        tagger: what tagged words, if the results have parts of speech.
     """
     table = settings.table
     flags = {
@@ -321,6 +367,8 @@ def make_record(
         user_dirs=settings.user_dirs,
         baseline=table.row(table.baseline).title if table.baseline else None,
         significance=table.significance,
+        parts_of_speech=table.parts_of_speech,
+        tagger=tagger.command if tagger else None,
         row_flags={row.name: flags_of_row(settings, row) for row in table.rows if row.runs or row.source},
         data=os.pathsep.join(map(os.path.abspath, settings.data.split(os.pathsep))),
         contents=without_empty(contents),
@@ -364,7 +412,8 @@ def read_record(path: Path) -> Record:
         rows = []
         for row in content["rows"]:
             tests = {name: ValueOfTest(**values) for name, values in row.get("tests", {}).items()}
-            rows.append(Result(**{**row, "tests": tests}))
+            parts = {name: PartOfSpeech(**values) for name, values in row.get("parts", {}).items()}
+            rows.append(Result(**{**row, "tests": tests, "parts": parts}))
         trials = [Trial(**values) for values in content.get("trials", [])]
         return Record(**{**content, "rows": rows, "trials": trials})
     except json.JSONDecodeError as error:

@@ -43,6 +43,7 @@ class Row:
     trials: list[str] | None = None  # replaces the table's
     published: float | None = None  # in a table with named tests, that of ALL
     published_tests: dict[str, float] = field(default_factory=dict)  # by the names of the table's tests
+    published_parts: dict[str, list[float]] = field(default_factory=dict)  # BLEU-1 to BLEU-4 of parts of speech
     source: str | None = None  # where the value is published, such as a table of the paper
     parameters: float | None = None  # published, in millions
     x: float | None = None  # its position on the x axis of a curve
@@ -58,6 +59,10 @@ class Row:
     @property
     def runs(self) -> bool:
         return self.arch is not None or self.path is not None
+
+    @property
+    def has_published_value(self) -> bool:
+        return self.published is not None or bool(self.published_tests or self.published_parts)
 
     def needs(self) -> list[str]:
         """Return the names of the rows whose checkpoints its flags contain."""
@@ -99,6 +104,7 @@ class Table:
     tests: dict[str, str] = field(default_factory=dict)  # sets of the data by their names, if several are translated
     baseline: str | None = None  # the name of the row with which significance tests compare the others
     significance: str = RANDOMIZATION  # the significance test, a key of TESTS
+    parts_of_speech: list[str] = field(default_factory=list)  # tags whose words are scored alone, such as NN or NN&VB
     curve: str | None = None  # the label of the x axis
     rows: list[Row] = field(default_factory=list)
 
@@ -203,13 +209,18 @@ def problems(table: Table) -> Iterator[str]:
             "give arch or path, not both": row.arch is not None and row.path is not None,
             "it has trials, but no arch to train": bool(row.trials) and row.arch is None,
             "it has flags, but no arch to train and no path to translate with": has_flags and not row.runs,
-            "give arch or path or published": not (row.runs or row.published is not None or row.published_tests),
+            "give arch or path or published": not (row.runs or row.has_published_value),
             f"arch {row.arch}: no such preset (your own models need user_dir)": is_unknown,
         }
         yield from (f"row {row.name}: {mistake}" for mistake, is_made in mistakes.items() if is_made)
         for name in row.published_tests.keys() - table.tests.keys():
             yield f"row {row.name}: published_tests: {name}: the table's `tests` has no test of that name"
         yield from problems_of_trials(f"row {row.name}: trials", row.trials or [])
+        for name, values in row.published_parts.items():
+            if len(values) != 4:
+                yield f"row {row.name}: published_parts: {name}: {len(values)} values: give BLEU-1 to BLEU-4"
+            if name not in table.parts_of_speech:
+                yield f"row {row.name}: published_parts: {name}: the table's `parts_of_speech` does not have it"
         yield from syntax_problems(row.name, row.train, row.generate, row.optimizer or "", row.path or "")
         if row.path is not None and len(shlex.split(row.path)) != 1:
             yield f"row {row.name}: path {row.path}: give one path, quoted if it has blanks"
@@ -227,6 +238,13 @@ def problems(table: Table) -> Iterator[str]:
         yield f"metric {table.metric}: choose bleu or aer"
     if table.metric == "aer" and table.tests:
         yield "tests: only translations have several test sets, not metric: aer"
+    if table.metric == "aer" and table.parts_of_speech:
+        yield "parts_of_speech: only translations have scores of their words, not metric: aer"
+    for name in table.parts_of_speech:
+        if not re.fullmatch(r"[^\s,&]+(&[^\s,&]+)*", name):
+            yield f"parts_of_speech: {name!r}: give the beginnings of tags, joined by &, such as NN or NN&VB"
+        if table.parts_of_speech.count(name) > 1:
+            yield f"parts_of_speech: {name}: it is there twice"
     yield from problems_of_tests(table.tests)
     yield from problems_of_trials("trials", table.trials)
     if table.significance not in TESTS:

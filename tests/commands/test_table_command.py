@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from conftest import LONG, ROOT, refused, run
+from conftest import LONG, ROOT, refusal, refused, run
+from lwc_fairseq.preparation import write_preparation
 
 TABLE = """
 title: Two rows
@@ -397,6 +398,50 @@ class TestNamedTests:
         assert (
             "generate.test1.command ran with" in message and "remove out/given/seed1/generated.test1.txt, or" in message
         )
+
+    TAGGER = "import sys\nfor line in sys.stdin: print(*('NNS' if word < 'F' else 'DT' for word in line.split()))"
+
+    def test_words_are_tagged_when_results_are_collected(self, folder, tmp_path):
+        here = shutil.copytree(folder, tmp_path / "here")
+        (here / "tag.py").write_text(self.TAGGER)
+        with (here / "table.yaml").open("a") as file:
+            file.write("\nparts_of_speech: [NN, DT&VB]")
+        tagger = f"python {here / 'tag.py'}"
+        page = run(*self.COMMAND, *self.REFERENCES, "--collect", "--tagger", tagger, cwd=here).stdout
+        assert f"Tagger: `{tagger}`" in page and "| NN | given | " in page and "| DT&VB | given | " in page
+        (row,) = rows(here / "out")
+        assert {name: len(part["values"]) for name, part in row["parts"].items()} == {"NN": 4, "DT&VB": 4}
+        assert row["value"] == rows(folder / "out")[0]["value"]
+
+    @pytest.mark.parametrize(
+        ("keys", "references", "tagger", "message"),
+        [
+            ("", REFERENCES, "cat", "--tagger: other.yaml has no parts_of_speech to score: leave --tagger out"),
+            (
+                "parts_of_speech: [NN]\nscore: {detokenize: true}",
+                REFERENCES,
+                "cat",
+                "--tagger: other.yaml scores detokenised text, which has no words to tag",
+            ),
+            ("parts_of_speech: [NN]", REFERENCES, "head -n 3", "--tagger head -n 3: 3 lines of tags for "),
+            (
+                "parts_of_speech: [NN]",
+                (),
+                "sed 's/^/DT /'",
+                ": 5 tags (DT two dogs run .) for 4 words (two dogs run .)",
+            ),
+            ("parts_of_speech: [NN]", (), "", "--tagger : 0 lines of tags for 1 lines"),
+        ],
+    )
+    def test_a_tagger_is_tried_before_anything_runs(
+        self, folder, tmp_path, monkeypatch, keys, references, tagger, message
+    ):
+        here = shutil.copytree(folder, tmp_path / "here")
+        monkeypatch.chdir(here)
+        write_preparation(here / "data", {"source": "de", "target": "en", "tokenize": "true"})
+        (here / "other.yaml").write_text(f"{(here / 'table.yaml').read_text()}\n{keys}")
+        given = ("table", "other.yaml", "--data", "data", "--out", "new", *references, "--tagger", tagger)
+        assert message in refusal(*given) and not (here / "new").exists()
 
     @LONG
     def test_printed_commands_do_the_same(self, folder, tmp_path):

@@ -91,6 +91,20 @@ def test_the_page_has_what_table_md_has(finished):
         assert text in page and text in markdown, text
 
 
+def test_the_page_has_the_words_by_part_of_speech(finished):
+    record = json.loads((finished / "table.json").read_text())
+    for result in record["rows"]:
+        result["parts"] = {"NN&VB": {"values": [61.0, 44.25, 35.5, 11.0], "published": []}}
+    record |= {"parts_of_speech": ["NN&VB"], "tagger": "tag <it>"}
+    (finished / "table.json").write_text(json.dumps(record))
+    write_report(finished, finished / "report.html")
+    words = (finished / "report.html").read_text().partition("<h2>Words by part of speech</h2>")[2]
+    header, first = re.findall("<tr>(.*?)</tr>", words)[:2]
+    assert re.findall("<th>(.*?)</th>", header) == ["tags", "", "BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4"]
+    assert re.findall("<td>(.*?)</td>", first) == ["NN&amp;VB", "ours", "61.00", "44.25", "35.50", "11.00"]
+    assert "Tagger: <code>tag &lt;it&gt;</code>." in words
+
+
 def test_with_several_seeds_it_says_that_the_first_one_is_shown(finished):
     def page() -> str:
         write_report(finished, finished / "report.html")

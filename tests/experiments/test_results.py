@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from conftest import run
+from lwc_fairseq.analysis.tagger import Tagger
 from lwc_fairseq.analysis.translations import Score, Translations, joined, score, significance
 from lwc_fairseq.experiments.jobs import Settings
 from lwc_fairseq.experiments.page import plot_curve, table_page, write_table
@@ -268,6 +269,48 @@ def test_a_table_of_several_test_sets(tmp_path):
     files["MT03"][1].write_text("changed\n")
     with pytest.raises(ValueError, match=r"MT03.1: other contents than when the table was made"):
         read_table(tmp_path)
+
+
+def test_parts_of_speech(tmp_path):
+    """BLEU of the nouns, and of nouns and verbs, in all tests as one corpus; the mean over seeds."""
+    rows = [Row(name=name, arch="rnnsearch") for name in ("ours", "failed")]
+    rows[0].published_parts = {"NN": [50.0, 40.0, 30.0, 0.0]}
+    rows.append(Row(name="theirs", published_parts={"NN&VB": [60.0, 50.0, 40.0, 30.0]}))
+    tests, parts = {"A": "test", "B": "test1"}, ["NN", "NN&VB"]
+    table = Table(title="Mine", tests=tests, parts_of_speech=parts, rows=rows)
+    settings = Settings(table, Profile(), "data", tmp_path)
+    for job, words in zip(settings.jobs(2)[::2], ("cat", "sees"), strict=True):  # what the two seeds do not translate
+        job.folder.path.mkdir(parents=True)
+        for subset, length in (("test", 18), ("test1", 9)):  # 9 and 6 lines have a cat, the others a dog
+            job.folder.result(f"generate.{subset}").write_text(generated(worse(words)[:length]))
+    tagger = Tagger(r"sed -E 's/\b(cat|dog)\b/NNS/g; s/sees/VBZ/g; s/\b[a-z]+\b/O/g'")
+    results = collect(settings, settings.jobs(2), {}, tagger=tagger)
+    of_nouns, of_both = (part.values for part in results[0].parts.values())
+    assert of_nouns == pytest.approx([100 * (math.exp(1 - 27 / 12) + 1) / 2, 0, 0, 0], abs=0.01)
+    without_cats, without_verbs = math.exp(1 - 54 / (54 - 15)), math.exp(1 - 54 / 27)
+    expected = [100 * (without_cats + without_verbs) / 2, 100 * without_cats / 2, 0, 0]
+    assert of_both == pytest.approx(expected, abs=0.01)
+
+    page = write(settings, results, seeds=2, tagger=tagger)[0].read_text()
+    lines = page.partition("## Words by part of speech\n\n")[2].splitlines()
+    header, _, *cells = [line[2:-2].split(" | ") for line in lines if line.startswith("| ")]
+    names = [f"BLEU-{n}" for n in (1, 2, 3, 4)]
+    assert header == ["tags", "", *names, *(f"published {name}" for name in names)]
+    assert cells == [
+        ["NN", "ours", f"{of_nouns[0]:.2f}", "0.00", "0.00", "0.00", "50.00", "40.00", "30.00", "0.00"],
+        ["NN", "failed", *["–"] * 4, *[""] * 4],
+        ["NN", "theirs", *["–"] * 4, *[""] * 4],
+        ["NN&VB", "ours", f"{of_both[0]:.2f}", f"{of_both[1]:.2f}", "0.00", "0.00", *[""] * 4],
+        ["NN&VB", "failed", *["–"] * 4, *[""] * 4],
+        ["NN&VB", "theirs", *["–"] * 4, "60.00", "50.00", "40.00", "30.00"],
+    ]
+    assert f", of ALL; mean over seeds. Tagger: `{tagger.command}`." in page and "not scored" not in page
+    record = read_record(tmp_path / "table.json")
+    assert record.rows == results and page == table_page(record)
+
+    page = write(settings, collect(settings, settings.jobs(2), {}), seeds=2)[0].read_text()
+    assert "Words by part of speech (NN, NN&VB): not scored; `--tagger COMMAND` tags and scores them." in page
+    assert "BLEU-1" not in page and page == table_page(read_record(tmp_path / "table.json"))
 
 
 def test_values_of_other_tests_are_left_out(tmp_path):
