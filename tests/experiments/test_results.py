@@ -272,22 +272,24 @@ def test_a_table_of_several_test_sets(tmp_path):
 
 
 def test_parts_of_speech(tmp_path):
-    """BLEU of the nouns, and of nouns and verbs, in all tests as one corpus; the mean over seeds."""
+    """BLEU of nouns, and of nouns and verbs, in all tests as one corpus with two references; the mean over seeds."""
     rows = [Row(name=name, arch="rnnsearch") for name in ("ours", "failed")]
     rows[0].published_parts = {"NN": [50.0, 40.0, 30.0, 0.0]}
     rows.append(Row(name="theirs", published_parts={"NN&VB": [60.0, 50.0, 40.0, 30.0]}))
     tests, parts = {"A": "test", "B": "test1"}, ["NN", "NN&VB"]
-    table = Table(title="Mine", tests=tests, parts_of_speech=parts, rows=rows)
+    table = Table(title="Mine", score=Score(lowercase=True), tests=tests, parts_of_speech=parts, rows=rows)
     settings = Settings(table, Profile(), "data", tmp_path)
     for job, words in zip(settings.jobs(2)[::2], ("cat", "sees"), strict=True):  # what the two seeds do not translate
         job.folder.path.mkdir(parents=True)
         for subset, length in (("test", 18), ("test1", 9)):  # 9 and 6 lines have a cat, the others a dog
-            job.folder.result(f"generate.{subset}").write_text(generated(worse(words)[:length]))
-    tagger = Tagger(r"sed -E 's/\b(cat|dog)\b/NNS/g; s/sees/VBZ/g; s/\b[a-z]+\b/O/g'")
-    results = collect(settings, settings.jobs(2), {}, tagger=tagger)
+            text = [line.replace("sees", "Sees") for line in worse(words)[:length]]
+            job.folder.result(f"generate.{subset}").write_text(generated(text))
+    references = {"A": [REFERENCES, worse("cat")], "B": [REFERENCES[:9]] * 2}  # the length of 9 lines may be one less
+    tagger = Tagger(r"sed -E 's/\b(cat|dog)\b/NNS/g; s/[Ss]ees/VBZ/g; s/\b[a-z]+\b/O/g'")
+    results = collect(settings, settings.jobs(2), {}, references, tagger=tagger)
     of_nouns, of_both = (part.values for part in results[0].parts.values())
-    assert of_nouns == pytest.approx([100 * (math.exp(1 - 27 / 12) + 1) / 2, 0, 0, 0], abs=0.01)
-    without_cats, without_verbs = math.exp(1 - 54 / (54 - 15)), math.exp(1 - 54 / 27)
+    assert of_nouns == pytest.approx([100 * (math.exp(1 - (27 - 9) / (27 - 15)) + 1) / 2, 0, 0, 0], abs=0.01)
+    without_cats, without_verbs = math.exp(1 - (54 - 9) / (54 - 15)), math.exp(1 - (54 - 9) / 27)
     expected = [100 * (without_cats + without_verbs) / 2, 100 * without_cats / 2, 0, 0]
     assert of_both == pytest.approx(expected, abs=0.01)
 
