@@ -1,11 +1,12 @@
-"""Comparison of several systems' translations: scores, scores by source length, the largest differences, and the
-files compare.md, compare.json and lengths.png with them."""
+"""Comparison of several systems' translations: scores, scores by source length, repetition and omission, the largest
+differences, and the files compare.md, compare.json and lengths.png with them."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import cycle
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 from sacrebleu import sentence_chrf
@@ -15,8 +16,12 @@ from lwc_fairseq_compat import UserError
 
 from ..files import write_whole
 from ..pages import as_markdown, as_png, markdown_table
+from .adequacy import LEAST_PROBABILITY, omission, repetition
 from .fonts import fonts_for
 from .translations import RANDOMIZATION, TESTS, Score, Translations, bleu, comet_scores, significance
+
+if TYPE_CHECKING:
+    from nltk.translate import AlignedSent
 
 VARIANTS = {"BLEU": Score(), "BLEU, lower-cased": Score(lowercase=True), "BLEU, 13a": Score(tokenize="13a")}
 """Variants of BLEU: the papers' BLEU on tokenised text, with and without case, and BLEU with sacrebleu's tokenizer."""
@@ -62,6 +67,8 @@ class Comparison:
 
     signatures: dict[str, str]
     scores: dict[str, dict[str, float]]  # by system, then by metric; and the length ratio, and p (not for the first)
+    repetition: dict[str, dict[str, float]]  # as :func:`repetition` returns it
+    omission: dict = field(default_factory=dict)  # as :func:`omission` returns it
     groups: list[dict] = field(default_factory=list)
     parts: dict[str, dict[str, list[float]]] = field(default_factory=dict)  # by tags, then by system: BLEU-1 to BLEU-4
     differences: list[dict] = field(default_factory=list)
@@ -73,21 +80,28 @@ def compare(
     differences: int = 10,
     ter: bool = False,
     comet_model: str | None = None,
+    bitext: "list[AlignedSent] | None" = None,
 ) -> Comparison:
     """Compare the systems in everything except parts of speech. Raises UserError if two files have different numbers of
-    lines, or as :func:`comet_scores` does.
+    lines, or as :func:`comet_scores` and :func:`omission` do.
 
     Args:
         bounds: the source lengths at which groups begin. Groups need a source.
         differences: the number of sentences with the largest differences to return.
         ter: also compute TER, the translation edit rate.
         comet_model: the model to compute COMET with, which needs a source.
+        bitext: parallel text to estimate a lexicon from, for omission, which needs a source.
     """
     sentences.check()
     comet: dict[str, float] = {}
     if comet_model:  # first, because it may not be installed
         assert sentences.source is not None
         comet, signature = comet_scores(comet_model, sentences.systems, sentences.source, sentences.references[0])
+    omitted = {}
+    if bitext:
+        assert sentences.source is not None
+        omitted = omission(sentences.systems, sentences.references, sentences.source, bitext)
+    repeated = repetition(sentences.systems, sentences.references)
     metrics = {**{name: bleu(options) for name, options in VARIANTS.items()}, "chrF2": CHRF()}
     if ter:
         metrics["TER"] = TER()
@@ -107,7 +121,7 @@ def compare(
         signatures["COMET"] = signature
     for name, value in comet.items():
         scores[name]["COMET"] = value
-    return Comparison(signatures, scores, groups, differences=largest)
+    return Comparison(signatures, scores, repeated, omitted, groups, differences=largest)
 
 
 def length_groups(sentences: Sentences, bounds: Sequence[int]) -> list[dict]:
@@ -159,6 +173,7 @@ def markdown(comparison: Comparison) -> str:
     lines += ["", f"Scores: sacrebleu; p: {TESTS[RANDOMIZATION].title}.", ""]
     for name, signature in comparison.signatures.items():
         lines.append(f"- {name}: `{signature}`" + ", lower is better" * (name == "TER"))
+    lines += repetition_and_omission(comparison)
     if comparison.groups:
         columns = [f"BLEU, {name}" for name in systems] + [f"length, {name}" for name in [*systems, "reference"]]
         rows = []
@@ -179,6 +194,38 @@ def markdown(comparison: Comparison) -> str:
         lines += ["", f"Line {sentence['line']}", ""]
         lines += [f"- {as_markdown(name)}: {as_markdown(text)}" for name, text in texts.items()]
     return "\n".join([*lines, ""])
+
+
+def repetition_and_omission(comparison: Comparison) -> list[str]:
+    """Return the lines of the section on repetition and, if it was measured, omission."""
+    first, omitted = next(iter(comparison.scores)), comparison.omission
+    fewer_or_more = f"sentences with fewer / more than {first}"
+    shares = ("repeated", "beyond references", "OTEM-2")
+    rows = [
+        [name, *(f"{found[share]:.2f}" if share in found else "" for share in shares), signs(found)]
+        for name, found in comparison.repetition.items()
+    ]
+    header = ["", "repeated 2-grams, %", "beyond the references, %", "OTEM-2", fewer_or_more]
+    lines = ["", "## Repetition and omission" if omitted else "## Repetition", "", *markdown_table(header, rows)]
+    lines += [
+        "",
+        "A 2-gram is repeated if its sentence has it before, and beyond the references if no reference has it as "
+        "often. The last column counts the latter. OTEM-2, for over-translation: Yang et al. (2018), × 100. Lower is "
+        "better.",
+    ]
+    if omitted:
+        rows = [[name, f"{found['untranslated']:.2f}", signs(found)] for name, found in omitted["systems"].items()]
+        lines += ["", *markdown_table(["", "untranslated words, %", fewer_or_more], rows), ""]
+        lines += [
+            f"Of the source's {omitted['content words']:,} content words, those count that a reference translates: "
+            f"{omitted['words to translate']:,}. A word is untranslated if the output has none of its translations in "
+            f"IBM Model 1's lexicon (p ≥ {LEAST_PROBABILITY}). So wrong translations count, too."
+        ]
+    return lines
+
+
+def signs(found: dict) -> str:
+    return f"{found['fewer']} / {found['more']}" if "fewer" in found else ""
 
 
 def group_name(group: dict) -> str:

@@ -15,7 +15,8 @@ def add_compare(commands) -> None:
         "compare",
         help="compare translations of several systems",
         description="Print scores with sacrebleu's signatures, a two-sided paired test against the first system, "
-        "scores by source length and by part of speech, and the sentences on which the systems differ most.",
+        "scores by source length and by part of speech, repetition and omission, and the sentences on which the "
+        "systems differ most.",
     )
     add = compare.add_argument
     add("systems", nargs="+", type=named_path, metavar="NAME=FILE", help="text, or fairseq-generate's output")
@@ -27,6 +28,13 @@ def add_compare(commands) -> None:
         "--comet", action="store_true", help="also compute COMET, which needs unbabel-comet, --src and detokenised text"
     )
     add("--comet-model", metavar="MODEL", help="a name, or a checkpoint's path (default: Unbabel/wmt22-comet-da)")
+    add(
+        "--lexicon",
+        nargs=2,
+        type=Path,
+        metavar=("TRAIN.SRC", "TRAIN.TGT"),
+        help="also count untranslated words, by a lexicon from this parallel text, which needs NLTK and --src",
+    )
     add("--tags", action="append", default=[], metavar="TAG,...", help="such as NN,VB; can be repeated")
     add("--ref-tags", type=Path, metavar="FILE", help="tags of the words of the (first) reference")
     add(
@@ -38,6 +46,7 @@ def add_compare(commands) -> None:
 
 
 def compare_command(args: argparse.Namespace) -> int:
+    from ..analysis.adequacy import read_bitext
     from ..analysis.comparison import GROUPS, Sentences, compare, markdown, write
     from ..analysis.translations import COMET_MODEL, part_of_speech_bleu, read_hypotheses
 
@@ -46,6 +55,7 @@ def compare_command(args: argparse.Namespace) -> int:
         "--system-tags": ("--tags", args.system_tags and not args.tags),
         "--comet-model": ("--comet", args.comet_model and not args.comet),
         "--groups": ("--src", args.groups and not args.src),
+        "--lexicon": ("--src", args.lexicon and not args.src),
     }
     for option, (needed, is_idle) in idle.items():
         if is_idle:
@@ -58,7 +68,8 @@ def compare_command(args: argparse.Namespace) -> int:
     if args.comet and not args.src:
         raise UserError("--comet: --src is needed, because COMET reads the source")
     comet_model = (args.comet_model or COMET_MODEL) if args.comet else None
-    comparison = compare(sentences, args.groups or GROUPS, args.differences, args.ter, comet_model)
+    bitext = read_bitext(*args.lexicon) if args.lexicon else None
+    comparison = compare(sentences, args.groups or GROUPS, args.differences, args.ter, comet_model, bitext)
     if args.tags:
         tagged = {name: (systems[name], tags) for name, tags in tags_of_systems(args).items()}
         reference = sentences.references[0], read_lines(args.ref_tags)
