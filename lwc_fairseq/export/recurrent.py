@@ -175,6 +175,8 @@ def from_names(
     kind: str, numbers: Sequence[int], tensors: dict[str, Tensor], padding_mask: Tensor
 ) -> list[ProjectedMemory]:
     """Return the memories of the given numbers."""
+    for tensor in tensors.values():  # otherwise, the export looks for relations between the sizes of all memories
+        torch._check(tensor.shape[:2] == padding_mask.shape)
     return [
         ProjectedMemory(
             states=tensors[f"{kind}_values_{i}"],
