@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Make binary data of NIST, Chinese to English, from your own copy: the LDC licenses the data. Each side has 30,000
-# types; other words are UNK.
+# words; others are UNK.
 #
 #   bash examples/nist_zh_en/prepare.sh deepatt|abd --from FOLDER [--out FOLDER]
 #
@@ -63,5 +63,6 @@ step "reading the sentences" "$out/text" text
 step "tokenising" "$out/tokens" tokens
 step "choosing pairs" "$out/clean" clean "$out/tokens" zh en --longest "$longest"
 sets=$(printf ",$out/clean/%s.reference0" "${tests[@]}")
-step "binarising" "$out/data" binarise "$out/clean" zh en --nwordssrc 30000 --nwordstgt 30000 --testpref "$out/clean/test$sets"
+words=30004 # fairseq counts <s>, <pad>, </s> and <unk>
+step "binarising" "$out/data" binarise "$out/clean" zh en --nwordssrc "$words" --nwordstgt "$words" --testpref "$out/clean/test$sets"
 summary "$out/clean" zh en

@@ -21,7 +21,8 @@ text() {
   extract test en de wmt15-test.tgz newstest2015-ende-{src.en,ref.de}.sgm
 }
 
-preparation=(tokenize=true) dictionary=(--nwordssrc 50000 --nwordstgt 50000)
+preparation=(tokenize=true)
+dictionary=(--nwordssrc 50004 --nwordstgt 50004) # fairseq counts <s>, <pad>, </s> and <unk>
 step "extracting the sentences" "$out/text" text
 step "tokenising" "$out/tokens" tokenise "$out/text" en de
 tokens_to_data "$out/tokens" en de 50 separate 50000
