@@ -7,6 +7,7 @@ import yaml
 from fairseq import options
 from fairseq.dataclass.configs import FairseqConfig
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.tasks.translation import TranslationConfig
 from omegaconf import OmegaConf
 
 from conftest import ROOT
@@ -42,3 +43,8 @@ def test_training_is_that_of_the_table(table, preset):
     for group in groups:
         assert dict(given[group]) == dict(expected[group])
     assert found["lr_scheduler"].items() <= dict(expected.lr_scheduler).items()
+    metric = found["checkpoint"].get("best_checkpoint_metric", "loss")
+    assert metric == expected.checkpoint.best_checkpoint_metric
+    assert found["checkpoint"].get("maximize_best_checkpoint_metric", False) == (metric == "bleu")
+    for option in ("eval_bleu", "eval_tokenized_bleu", "eval_bleu_args"):
+        assert found["task"].get(option, getattr(TranslationConfig, option)) == getattr(expected.task, option)
