@@ -104,8 +104,8 @@ class LWCTransformerConfig(FairseqDataclass):
     positions: ChoiceEnum(["paper", "fairseq"]) = field(  # type: ignore[valid-type]
         default="paper",
         metadata={
-            "help": "sinusoids of the positions: the paper's, or fairseq's, which have another order, other "
-            "frequencies and another first position; imported models have fairseq's"
+            "help": "sinusoids of the positions: 'paper' for those of Vaswani et al., or fairseq's, which have another "
+            "order, other frequencies and another first position; imported models have fairseq's"
         },
     )
     no_side_embedding: bool = field(default=False, metadata={"help": "ablation: omit the source/target embedding"})
