@@ -176,7 +176,7 @@ def from_names(
 ) -> list[ProjectedMemory]:
     """Return the memories of the given numbers."""
     for tensor in tensors.values():  # otherwise, the export looks for relations between the sizes of all memories
-        torch._check(tensor.shape[:2] == padding_mask.shape)
+        torch._check((tensor.size(0), tensor.size(-2)) == padding_mask.shape)
     return [
         ProjectedMemory(
             states=tensors[f"{kind}_values_{i}"],
