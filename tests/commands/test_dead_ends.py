@@ -164,7 +164,7 @@ class TestHydra:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            (("  rmsprop_eps", "  rmsprop_rho"), "wrong.yaml, line 20: found duplicate key rmsprop_rho"),
+            (("  rmsprop_eps", "  rmsprop_rho"), "wrong.yaml, line 24: found duplicate key rmsprop_rho"),
             (("dropout: 0.3", "dropuot: 0.3"), "dropuot: Key 'dropuot' not in 'ABDConfig'"),
             (("dropout: 0.3", "dropout: much"), "dropout: Value 'much' of type 'str' could not be converted to Float"),
             (("reverse_target:", "target_lang: no\n  reverse_target:"), "task.target_lang is a truth value for YAML"),
