@@ -213,7 +213,7 @@ def test_each_sentence_is_read_in_its_own_direction(finished):
 def test_a_browser_shows_the_page(finished, tmp_path, width):
     """A phone and a desktop: all pictures, nothing on the console, nothing asked of a network."""
     write_report(finished, finished / "report.html")
-    assert look_at(finished / "report.html", tmp_path, width) == Seen([True], True, [], [])
+    assert look_at(finished / "report.html", tmp_path, width) == Seen([True, True], True, [], [])
 
 
 def test_the_browser_would_notice(tmp_path):
