@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import threading
@@ -63,6 +64,15 @@ def locked(folder: RunFolder) -> Iterator[TextIO]:
         yield lock
 
 
+def ignore_user_signals() -> None:
+    """Block SIGUSR1 and SIGUSR2 in this thread and in the commands that it starts.
+
+    A cluster sends one of them to all processes of a job, and fairseq's commands would die of it. The main thread
+    receives it, and passes SIGTERM on.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1, signal.SIGUSR2})
+
+
 class Runner:
     """Runs jobs in parallel, one for each device.
 
@@ -74,24 +84,26 @@ class Runner:
         self.devices = devices
         self.free = deque(range(len(devices)))  # the numbers of free devices, as many as there are idle threads
         self.futures: dict[RunFolder, Future] = {}
-        self.mutex = threading.Lock()  # guards the next two attributes
+        self.mutex = threading.RLock()  # guards the next two attributes
         self.running: dict[subprocess.Popen, str] = {}  # the job and the step of each running command
         self.stopping = False
 
     def run(self, jobs: list[Job]) -> dict[RunFolder, str]:
         """Run the unfinished jobs. Returns the reason of each failed job, by its folder; all other jobs are finished.
 
-        Jobs start in their order, one for each free device. A job waits until the jobs that it needs have ended; its
-        trials must have ended in an earlier call. An interruption terminates the running commands, prints which ones,
-        and is raised again.
+        Jobs start in their order, one for each free device. A job waits until those that it needs, of the given ones,
+        have ended; its trials must have ended in an earlier call. An interruption terminates the running commands,
+        prints which ones, and is raised again.
         """
-        kept = sum(job.done for job in jobs)
-        with Bars(len(jobs), kept) as bars, ThreadPoolExecutor(len(self.devices)) as pool:
+        kept, given = sum(job.done for job in jobs), {job.folder for job in jobs}
+        threads = ThreadPoolExecutor(len(self.devices), initializer=ignore_user_signals)
+        with Bars(len(jobs), kept) as bars, threads as pool:
             try:
                 waiting, running = list(jobs), set[Future]()
                 while waiting:
                     for job in list(waiting):
-                        needs_ended = all(need in self.futures and self.futures[need].done() for need in job.needs)
+                        needs = given.intersection(job.needs)
+                        needs_ended = all(need in self.futures and self.futures[need].done() for need in needs)
                         if len(running) < len(self.devices) and needs_ended:
                             waiting.remove(job)
                             self.futures[job.folder] = pool.submit(self._run_job, job, bars)
@@ -101,21 +113,24 @@ class Runner:
             except BaseException:
                 done = sum(job.done for job in jobs)
                 with self.mutex:
-                    self.stopping = True  # no command starts any more
                     what = ", ".join(self.running.values()) or "the table"
-                    tqdm.write(f"stopping {what}; {done} of {len(jobs)} runs are finished", file=sys.stderr)
-                    for process in self.running:
-                        process.terminate()
+                    self.stop()
+                tqdm.write(f"stopping {what}; {done} of {len(jobs)} runs are finished", file=sys.stderr)
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
+    def stop(self) -> None:
+        """Terminate the running commands, and start no more. A handler of signals may call it, also twice."""
+        with self.mutex:
+            if not self.stopping:  # a second signal would end a training that saves
+                for process in self.running:
+                    process.terminate()
+                self.stopping = True
+
     def _run_job(self, job: Job, bars: Bars) -> None:
-        for trial in job.trials:
-            if self.futures[trial].exception():
-                raise JobFailed(f"its trial {trial.trial} failed")
-        for need in job.needs:
-            if self.futures[need].exception():
-                raise JobFailed(f"it needs {need.row}, which failed")
+        for other in (*job.trials, *job.needs):
+            if other in self.futures and self.futures[other].exception():
+                raise JobFailed(reason_of_missing(other))
         if is_done(job):
             return
         slot = self.free.popleft()
@@ -189,6 +204,11 @@ class Runner:
             raise JobStopped("stopped")
         if status:
             raise JobFailed(f"{command[0]} ended with status {status}; the end of {log}:\n{tail(log)}")
+
+
+def reason_of_missing(other: RunFolder) -> str:
+    """Return why a job failed that needs another one, which failed."""
+    return f"its trial {other.trial} failed" if other.trial else f"it needs {other.row}, which failed"
 
 
 def is_done(job: Job) -> bool:

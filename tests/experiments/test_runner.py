@@ -203,3 +203,14 @@ def test_jobs_run_side_by_side_each_on_its_device(tmp_path):
     jobs = [make_job(tmp_path, name, wait % other) for name, other in (("a", "8"), ("b", "7"))]
     failures = Runner(["7", "8"]).run(jobs)
     assert failures == {}
+
+
+def test_commands_survive_the_signals_of_a_cluster(tmp_path):
+    job = make_job(tmp_path, "a", "kill -USR1 $$; kill -USR2 $$; echo lived")
+    assert Runner([None]).run([job]) == {}
+    assert job.folder.log("train").read_text() == "lived\n"
+
+
+def test_a_job_may_run_without_those_that_it_needs(tmp_path):
+    """On a cluster, they are other jobs, which have ended."""
+    assert Runner([None]).run([make_job(tmp_path, "b", "true", needs=("a",))]) == {}
