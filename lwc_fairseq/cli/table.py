@@ -16,7 +16,9 @@ from .arguments import add_first, add_user_dir, check_first, positive
 
 if TYPE_CHECKING:
     from ..analysis.tagger import Tagger
+    from ..experiments.cluster import ClusterRunner
     from ..experiments.jobs import Job, Settings
+    from ..experiments.schedule import Runner
 
 
 def add_table(commands) -> None:
@@ -65,9 +67,23 @@ def add_table(commands) -> None:
         help="what tags words, for a table with parts of speech: a command that reads lines and writes lines of tags",
     )
     add("--parallel", type=positive, metavar="N", help="number of parallel runs (default: one per GPU, or one)")
+    add(
+        "--launcher",
+        choices=("submitit", "local"),
+        help="run each row as a job: of SLURM (submitit) or, for trying, of this machine; needs the package submitit",
+    )
+    add(
+        "--slurm",
+        nargs="+",
+        default=[],
+        metavar="KEY=VALUE",
+        help="what each job asks of SLURM, such as partition=gpu time=240 gpus_per_node=1 mem_gb=16; the time is in "
+        "minutes (default: 1440)",
+    )
     how = table.add_mutually_exclusive_group()
     how.add_argument("--dry-run", action="store_true", help="print the shell commands, one per line, and run nothing")
     how.add_argument("--collect", action="store_true", help="make the table from finished runs, and run nothing")
+    how.add_argument("--cancel", action="store_true", help="cancel the jobs that --launcher submitted, and run nothing")
     table.set_defaults(call=make_table)
 
 
@@ -75,10 +91,10 @@ def make_table(args: argparse.Namespace) -> int:
     """Run a table. Returns the exit status, which is 1 if a row failed."""
     from ..analysis.alignment import read_alignments
     from ..analysis.translations import bleu
+    from ..experiments.cluster import cancel_all
     from ..experiments.jobs import Settings
     from ..experiments.page import write_table
     from ..experiments.results import collect, make_detokenizer, make_record
-    from ..experiments.schedule import Runner, devices
     from ..experiments.table_file import find_file, load_profile, load_table
 
     check_first(args)
@@ -97,6 +113,9 @@ def make_table(args: argparse.Namespace) -> int:
     if args.dry_run:
         print_commands(trials, jobs)
         return 0
+    if args.cancel:
+        cancel_all([*trials, *jobs])
+        return 0
     if (settings.table.metric == "aer") != bool(args.gold):
         needs = "needs --gold, the alignments of the test set" if not args.gold else "does not use --gold: leave it out"
         raise UserError(f"{args.table} {needs}")
@@ -114,10 +133,10 @@ def make_table(args: argparse.Namespace) -> int:
         check_tests(settings, references)
     gold = read_alignments(args.gold, args.gold_first) if args.gold else None
     tagger = make_tagger(args, settings, references) if args.tagger is not None else None
+    runner = None if args.collect else make_runner(args, settings)
     make_folder(args.out)
     failures = {}
-    if not args.collect:
-        runner = Runner(devices(args.parallel))
+    if runner:
         if trials:
             runner.run(trials)
             jobs = settings.jobs(args.seeds)  # with the flags that the trials chose
@@ -131,6 +150,28 @@ def make_table(args: argparse.Namespace) -> int:
     print(written[0].read_text(encoding="utf-8"))
     print("wrote " + ", ".join(map(str, written)), file=sys.stderr)
     return 1 if failures else 0
+
+
+def make_runner(args: argparse.Namespace, settings: "Settings") -> "Runner | ClusterRunner":
+    """Return what runs the jobs: this machine or, with --launcher, a cluster.
+
+    Raises:
+        UserError: arguments contradict each other, or the cluster cannot be used.
+    """
+    from ..experiments.cluster import LOCAL, SLURM, ClusterRunner
+    from ..experiments.schedule import Runner, devices
+
+    if not args.launcher:
+        if args.slurm:
+            raise UserError("--slurm: add --launcher submitit, or leave it out")
+        return Runner(devices(args.parallel))
+    if args.parallel:
+        raise UserError(f"--parallel {args.parallel}: all runs become jobs, which the queue starts: leave it out")
+    more = dict(setting.partition("=")[::2] for setting in args.slurm)
+    if "" in more.values():
+        raise UserError(f"--slurm {' '.join(args.slurm)}: give KEY=VALUE, such as partition=gpu")
+    place = SLURM if args.launcher == "submitit" else LOCAL
+    return ClusterRunner(place, settings.table.slurm | more)
 
 
 def print_commands(trials: list["Job"], jobs: list["Job"]) -> None:

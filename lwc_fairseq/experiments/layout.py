@@ -13,6 +13,9 @@ OUT/ROW/seed1/                a run: one row with one seed
     generated.test1.txt …     in their place, the translations of each set of a table with named tests
     checkpoint_best.pt …      fairseq's checkpoints
     lock                      locked by the process that works in the folder
+    job                       on a cluster: the last job that was submitted for this run
+    failed                    on a cluster: why that job failed
+    submitit/                 on a cluster: submitit's files, with the output of each job
 """
 
 from collections.abc import Iterable
@@ -72,3 +75,15 @@ class RunFolder:
     @property
     def lock(self) -> Path:
         return self.path / "lock"
+
+    @property
+    def job(self) -> Path:
+        return self.path / "job"
+
+    @property
+    def failure(self) -> Path:
+        return self.path / "failed"
+
+    @property
+    def submitit(self) -> Path:
+        return self.path / "submitit"

@@ -106,6 +106,7 @@ class Table:
     significance: str = RANDOMIZATION  # the significance test, a key of TESTS
     parts_of_speech: list[str] = field(default_factory=list)  # tags whose words are scored alone, such as NN or NN&VB
     curve: str | None = None  # the label of the x axis
+    slurm: dict[str, str] = field(default_factory=dict)  # what a run asks of a cluster, by submitit's names
     rows: list[Row] = field(default_factory=list)
 
     def row(self, name: str) -> Row:

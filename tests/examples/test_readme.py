@@ -21,11 +21,13 @@ QUICKSTART = "bash examples/quickstart.sh"
 OTHER_MODEL = "bash examples/quickstart.sh --arch deepatt"
 BIDIRECTIONAL = "bash examples/quickstart.sh --arch abd"
 TWO_MACHINES = next(one for one in commands(ROOT / "docs" / "several_gpus.md") if "--nnodes 2" in one)
+ON_A_CLUSTER = next(one for one in commands(ROOT / "docs" / "tables.md") if "--launcher" in one)
 ELSEWHERE = {
     OTHER_MODEL: "has a test of its own",
     "bash tests/run.sh": "is what runs this test",
     "source .venv/bin/activate": "has no effect on the next command here; run() puts .venv on the path",
     TWO_MACHINES: "needs two machines",
+    ON_A_CLUSTER: "needs SLURM",
     "lwc-fairseq import OLD.pt NEW.pt --data DATA": "needs one of jarfo/joint, as test_import_command.py makes",
 }
 

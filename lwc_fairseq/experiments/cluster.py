@@ -1,0 +1,345 @@
+"""The runs of a table as jobs of a cluster. submitit submits them to SLURM or, for trying, starts them here.
+
+Each run is one job. It waits for the jobs of the rows that it needs, and is queued again when it is preempted or
+reaches its time limit.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tqdm import tqdm
+
+from lwc_fairseq_compat import UserError
+
+from ..files import write_whole
+from .jobs import Job, JobFailed
+from .layout import RunFolder
+from .progress import Bars
+from .schedule import Runner, reason_of_missing
+from .training_log import tail
+
+if TYPE_CHECKING:
+    from submitit import AutoExecutor
+    from submitit.helpers import DelayedSubmission
+
+SLURM, LOCAL = "slurm", "local"
+"""submitit's names of the places that run jobs."""
+
+POLL_S = {SLURM: 10.0, LOCAL: 0.5}
+"""Seconds between two looks at the jobs."""
+
+ENDED = "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED TIMEOUT".split()
+"""SLURM's states of a job that does not run again."""
+
+GENERIC = ("timeout_min", "mem_gb", "cpus_per_task", "gpus_per_node")
+"""The parameters that submitit has for all clusters. The names of the others get the prefix `slurm_`."""
+
+OWN = ("name", "job_name", "dependency", "nodes", "tasks_per_node", "ntasks_per_node", "max_num_timeout")
+"""The parameters that the table itself sets."""
+
+DEFAULT_MINUTES = 24 * 60
+UNLIMITED = 10**6
+"""How often a job may be queued again. submitit needs a number."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """The job that was last submitted for a run. The file `job` in the run's folder describes it."""
+
+    place: str  # SLURM or LOCAL
+    number: str  # SLURM's number of the job, or that of its process
+    after: tuple[str, ...]  # the numbers of the jobs that must end well before it starts
+
+
+class NodeTask:
+    """What a job does on its node: the steps of a run that are not done. submitit calls it.
+
+    Raises:
+        JobFailed: the run failed; the file `failed` in its folder has the message.
+    """
+
+    def __init__(self, job: Job):
+        self.job = job
+        self.runner: Runner | None = None
+
+    def __call__(self) -> None:
+        self.runner = runner = Runner([None])
+        if os.environ.get("SUBMITIT_PREEMPT_SIGNAL") != "TERM":
+            signal.signal(signal.SIGTERM, lambda number, frame: runner.stop())
+        failures = runner.run([self.job])
+        while failures and runner.stopping and os.environ["SUBMITIT_EXECUTOR"] == SLURM:
+            time.sleep(1)  # SLURM decides whether it queues the job again, and then kills this process
+        if failures:
+            (reason,) = failures.values()
+            if not runner.stopping:
+                write_whole(self.job.folder.failure, reason)
+            raise JobFailed(reason)
+
+    def checkpoint(self) -> "DelayedSubmission":
+        """Stop the running step, wait until it has saved, and return what runs when the job is queued again.
+
+        submitit calls this in its handler of the signal that announces the end of the job.
+        """
+        from submitit.helpers import DelayedSubmission
+
+        if self.runner:
+            self.runner.stop()
+            for process in list(self.runner.running):
+                process.wait()
+        return DelayedSubmission(NodeTask(self.job))
+
+
+class ClusterRunner:
+    """Runs jobs on a cluster, as `Runner` does on this machine.
+
+    Args:
+        place: SLURM or LOCAL.
+        settings: what a run asks of the cluster, by submitit's names; `time` stands for timeout_min.
+
+    Raises:
+        UserError: submitit or a command of SLURM is missing, or submitit refuses the settings.
+    """
+
+    def __init__(self, place: str, settings: dict[str, str]):
+        missing = [name for name in ("sbatch", "srun", "squeue", "scancel") if shutil.which(name) is None]
+        if place == SLURM and missing:
+            raise UserError(
+                f"--launcher submitit: no {missing[0]} on this machine: run the command where SLURM's commands are, or "
+                "give --launcher local, which starts all runs here"
+            )
+        self.place = place
+        self.parameters: dict[str, Any] = {"timeout_min": DEFAULT_MINUTES}
+        for name, value in settings.items():
+            if name in OWN:
+                raise UserError(f"slurm: {name}: the table itself sets it, because a run is one process on one node")
+            name = "timeout_min" if name == "time" else name
+            self.parameters[name if name in GENERIC else f"slurm_{name}"] = number_or_text(value)
+        try:
+            self._executor(Path())  # checks the parameters
+        except ModuleNotFoundError as error:
+            raise UserError("--launcher needs submitit: pip install '.[cluster]'") from error
+        except (AssertionError, NameError, TypeError, ValueError) as error:
+            raise UserError(f"slurm: {str(error).splitlines()[0]}") from error
+        self.submissions: dict[RunFolder, Submission] = {}
+        self.failures: dict[RunFolder, str] = {}
+        self.shown: dict[RunFolder, str] = {}  # the state of each job that was last shown
+        self.gone: set[RunFolder] = set()  # jobs that have ended, and whose runs were not yet seen to be finished
+
+    def _executor(self, folder: Path, **parameters: object) -> "AutoExecutor":
+        """Return what submits jobs whose files are in a folder."""
+        from submitit import AutoExecutor
+
+        executor = AutoExecutor(folder, self.place, slurm_max_num_timeout=UNLIMITED, local_max_num_timeout=UNLIMITED)
+        cpus = self.parameters.get("cpus_per_task")
+        executor.update_parameters(
+            slurm_additional_parameters={"requeue": True},
+            slurm_srun_args=[f"--cpus-per-task={cpus}"] if cpus else [],  # srun does not read that of sbatch
+            **self.parameters,
+            **parameters,
+        )
+        return executor
+
+    def run(self, jobs: list[Job]) -> dict[RunFolder, str]:
+        """Submit the unfinished jobs and follow them. Returns the reason of each failed job, by its folder.
+
+        A job that an earlier command submitted, and that has not ended, is only followed. The trials of a job must have
+        ended in an earlier call. An interruption leaves the jobs in the queue, says how to go on, and is raised again.
+
+        Raises:
+            UserError: SLURM refuses a job.
+        """
+        unfinished = {job.folder: job for job in jobs if not job.done}
+        with Bars(len(jobs), len(jobs) - len(unfinished)) as bars:
+            try:
+                self._find(unfinished)
+                while unfinished:
+                    states = look(self.submissions[folder] for folder in unfinished if folder in self.submissions)
+                    for job in list(unfinished.values()):
+                        if self._has_ended(job, unfinished, states):
+                            del unfinished[job.folder]
+                            bars.table.update()
+                    if unfinished:
+                        time.sleep(POLL_S[self.place])
+                return self.failures
+            except BaseException:
+                queued = [self.submissions[folder].number for folder in unfinished if folder in self.submissions]
+                if queued:
+                    how = "squeue --jobs" if self.place == SLURM else "ps"
+                    show(
+                        f"the jobs go on without this command. To look at them: {how} {','.join(queued)}. To make the "
+                        "table of the runs that have ended: this command with --collect. To cancel the jobs: this "
+                        "command with --cancel."
+                    )
+                raise
+
+    def _find(self, unfinished: dict[RunFolder, Job]) -> None:
+        """Find the jobs that earlier commands submitted and that have not ended. Cancel those that wait in vain for a
+        job that has failed."""
+        found = {folder: submission for folder in unfinished if (submission := read_submission(folder))}
+        states = look(found.values())
+        for folder, submission in found.items():
+            state = states.get(submission, "")
+            needed = [self.submissions.get(need) for need in unfinished[folder].needs if need in unfinished]
+            is_missing = any(need is None or need.number not in submission.after for need in needed)
+            if is_active(state) and ("NeverSatisfied" in state or (state.startswith("PENDING") and is_missing)):
+                cancel(submission)
+            elif is_active(state):
+                self.submissions[folder] = submission
+
+    def _has_ended(self, job: Job, unfinished: dict[RunFolder, Job], states: dict[Submission, str]) -> bool:
+        """Return whether a job has ended, well or not. Submit it if it has not been submitted.
+
+        On this machine, where submitit's jobs do not wait for each other, it is submitted when the jobs that it needs
+        have ended.
+        """
+        submission = self.submissions.get(job.folder)
+        failed = [other for other in (*job.trials, *job.needs) if other in self.failures]
+        if failed:
+            if submission:
+                cancel(submission)
+            return self._fail(job, reason_of_missing(failed[0]))
+        if submission is None:
+            needed = [self.submissions.get(need) for need in job.needs if need in unfinished]
+            if all(need and self.place == need.place == SLURM for need in needed):
+                self._submit(job, tuple(need.number for need in needed if need))
+            return False
+        state = states.get(submission, "")
+        if self.shown.get(job.folder) != state:
+            self.shown[job.folder] = state
+            show(f"{job.name}: job {submission.number}: {state or 'has ended'}")
+        if is_active(state):
+            return False
+        if job.done:
+            return True
+        if job.folder not in self.gone:  # its files may be visible here a little later
+            self.gone.add(job.folder)
+            return False
+        return self._fail(job, reason_of_end(job, submission, state))
+
+    def _fail(self, job: Job, reason: str) -> bool:
+        self.failures[job.folder] = reason
+        show(f"{job.name}: failed: {reason.splitlines()[-1].strip()}")
+        return True
+
+    def _submit(self, job: Job, after: tuple[str, ...]) -> None:
+        """Submit a job that waits until other jobs have ended well."""
+        from submitit.core.utils import FailedJobError
+
+        folder = job.folder
+        folder.failure.unlink(missing_ok=True)
+        more = {"slurm_dependency": ":".join(["afterok", *after])} if after else {}
+        executor = self._executor(folder.submitit, name=f"{folder.row}.{folder.path.name}", **more)
+        # Ctrl-C waits until the number is written down. The jobs of this machine inherit that it is blocked, and go on.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            number = executor.submit(NodeTask(job)).job_id
+            self.submissions[folder] = Submission(self.place, number, after)
+            write_whole(folder.job, json.dumps(asdict(self.submissions[folder])) + "\n")
+        except FailedJobError as error:
+            raise UserError(f"sbatch refuses {job.name}: {str(error).splitlines()[-1]}") from error
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        show(f"{job.name}: job {number}: submitted" + f", after {', '.join(after)}" * bool(after))
+
+
+def read_submission(folder: RunFolder) -> Submission | None:
+    """Return the job that was last submitted for a run, or None."""
+    if not folder.job.exists():
+        return None
+    content = json.loads(folder.job.read_text(encoding="utf-8"))
+    return Submission(content["place"], content["number"], tuple(content["after"]))
+
+
+def look(submissions: Iterable[Submission]) -> dict[Submission, str]:
+    """Return SLURM's states of jobs, such as RUNNING or PENDING (Priority). A job that has ended may have none.
+
+    All states are UNKNOWN if SLURM does not answer.
+
+    Raises:
+        UserError: jobs are SLURM's, but this machine does not have its commands.
+    """
+    submissions = list(submissions)
+    states = {job: "RUNNING" for job in submissions if job.place == LOCAL and runs_here(job)}
+    queued = {job.number: job for job in submissions if job.place == SLURM}
+    if queued:
+        command = ["squeue", "--noheader", "--states=all", "--format=%i %T (%r)", f"--jobs={','.join(queued)}"]
+        try:
+            done = subprocess.run(command, capture_output=True, encoding="utf-8")
+        except FileNotFoundError as error:
+            raise UserError("these runs have jobs of SLURM: run the command on a machine that has squeue") from error
+        if done.returncode and "Invalid job id" not in done.stderr:  # SLURM forgets jobs that have ended
+            return states | dict.fromkeys(queued.values(), "UNKNOWN")
+        for line in done.stdout.splitlines():
+            number, _, state = line.partition(" ")
+            states[queued[number]] = state.removesuffix(" (None)")
+    return states
+
+
+def runs_here(submission: Submission) -> bool:
+    """Return whether the process of a job runs on this machine. The process of its number may be another one."""
+    try:
+        return b"submitit.local" in Path(f"/proc/{submission.number}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def is_active(state: str) -> bool:
+    """Return whether a job in a state runs, or will run."""
+    return state != "" and state.split()[0] not in ENDED
+
+
+def reason_of_end(job: Job, submission: Submission, state: str) -> str:
+    """Return why a job that has ended has not finished its run."""
+    if job.folder.failure.exists():
+        return job.folder.failure.read_text(encoding="utf-8")
+    output = job.folder.submitit / f"{submission.number}_0_log.err"
+    logs = [log for log in (output, *map(job.folder.log, job.steps())) if log.exists()]
+    end = f"job {submission.number} has ended" + f": {state}" * bool(state)
+    if not logs:
+        return end
+    log = max(logs, key=lambda path: path.stat().st_mtime)
+    return f"{end}; the last line of {log}:\n{tail(log, lines=1)}"
+
+
+def cancel(submission: Submission) -> None:
+    """Cancel a job. The step that runs saves, if there is time."""
+    if submission.place == SLURM:
+        subprocess.run(["scancel", submission.number], capture_output=True)  # it fails if the job has ended
+    else:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(submission.number), signal.SIGTERM)
+
+
+def cancel_all(jobs: list[Job]) -> None:
+    """Cancel the jobs of the cluster that were submitted for runs, and wait until they have ended."""
+    submissions = {submission: job for job in jobs if (submission := read_submission(job.folder))}
+    active: list[Submission] = []
+    while left := [submission for submission, state in look(submissions).items() if is_active(state)]:
+        for submission in left:
+            if submission not in active:
+                show(f"{submissions[submission].name}: job {submission.number}: cancelled")
+            cancel(submission)
+        active = active or left
+        time.sleep(1)
+    show("the jobs have ended" if active else "no job of these runs is in the queue")
+
+
+def number_or_text(value: str) -> int | float | str:
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(value)
+    return value
+
+
+def show(line: str) -> None:
+    tqdm.write(line, file=sys.stderr)
