@@ -100,7 +100,7 @@ class Runner:
         with Bars(len(jobs), kept) as bars, threads as pool:
             try:
                 waiting, running = list(jobs), set[Future]()
-                while waiting:
+                while waiting or running:
                     for job in list(waiting):
                         needs = given.intersection(job.needs)
                         needs_ended = all(need in self.futures and self.futures[need].done() for need in needs)
@@ -108,7 +108,8 @@ class Runner:
                             waiting.remove(job)
                             self.futures[job.folder] = pool.submit(self._run_job, job, bars)
                             running.add(self.futures[job.folder])
-                    _, running = wait(running, return_when=FIRST_COMPLETED)
+                    # Another thread may have received a signal, and Python handles it when this one wakes up.
+                    _, running = wait(running, timeout=1, return_when=FIRST_COMPLETED)
                 return {folder: str(error) for folder, future in self.futures.items() if (error := future.exception())}
             except BaseException:
                 done = sum(job.done for job in jobs)
