@@ -77,9 +77,13 @@ def slurm(tmp_path, monkeypatch):
     return Slurm(tmp_path / "slurm")
 
 
+class Interruption(Exception):
+    """In place of KeyboardInterrupt, which would end the tests."""
+
+
 @pytest.fixture
 def follow(monkeypatch):
-    """Runs jobs. Between two looks at them, the next thing happens; after the last, Ctrl-C."""
+    """Runs jobs. Between two looks at them, the next thing happens; after the last, an interruption."""
 
     def run(jobs: list[Job], *events, settings=None):
         happens = iter(events)
@@ -87,7 +91,7 @@ def follow(monkeypatch):
         def sleep(seconds: float) -> None:
             event = next(happens, None)
             if event is None:
-                raise KeyboardInterrupt
+                raise Interruption
             event()
 
         with monkeypatch.context() as patch:
@@ -98,7 +102,7 @@ def follow(monkeypatch):
 
 
 def interrupted(follow, jobs: list[Job], *events, **more) -> None:
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Interruption):
         follow(jobs, *events, **more)
 
 
