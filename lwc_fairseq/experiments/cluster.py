@@ -75,6 +75,7 @@ class NodeTask:
     def __call__(self) -> None:
         self.runner = runner = Runner([None])
         if os.environ.get("SUBMITIT_PREEMPT_SIGNAL") != "TERM":
+            # SLURM sends SIGTERM to all processes of a job that it preempts or cancels. The next step must not start.
             signal.signal(signal.SIGTERM, lambda number, frame: runner.stop())
         failures = runner.run([self.job])
         while failures and runner.stopping and os.environ["SUBMITIT_EXECUTOR"] == SLURM:
