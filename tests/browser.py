@@ -1,10 +1,12 @@
-"""Opens a page in headless Chromium or Chrome, if one is installed."""
+"""Opens a page in headless Chromium or Chrome, if one is installed, and points, types and clicks by Playwright."""
 
 import html
 import json
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,9 +43,7 @@ class Seen:
 
 def look_at(page: Path, folder: Path, width: int = 1000) -> Seen:
     """Open a copy of a page that reports what the browser sees. `folder` holds the copy and the browser's profile."""
-    browser = next((path for name in NAMES if (path := shutil.which(name))), None)
-    if browser is None:
-        pytest.skip("no Chromium or Chrome on this machine")
+    browser = find_browser()
     copy = folder / "copy.html"
     copy.write_text(page.read_text(encoding="utf-8").replace("<head>", f"<head>{PROBE}", 1), encoding="utf-8")
     command = [browser, *QUIET, f"--user-data-dir={folder / 'profile'}", f"--window-size={width},900"]
@@ -53,3 +53,27 @@ def look_at(page: Path, folder: Path, width: int = 1000) -> Seen:
     assert seen, f"the browser did not open the page:\n{done.stderr[-2000:]}"
     console = re.findall(r"CONSOLE.*", done.stderr)
     return Seen(**json.loads(html.unescape(seen[1])), console=console)
+
+
+def find_browser() -> str:
+    browser = next((path for name in NAMES if (path := shutil.which(name))), None)
+    if browser is None:
+        pytest.skip("no Chromium or Chrome on this machine")
+    return browser
+
+
+@contextmanager
+def opened(page: Path, width: int = 1000) -> Iterator:
+    """Yield Playwright's view of a page. At the end, the page must have caused no error and asked for nothing else."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    errors, requests = [], []
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=find_browser(), args=QUIET)
+        view = browser.new_page(viewport={"width": width, "height": 900})
+        view.on("pageerror", lambda error: errors.append(str(error)))
+        view.on("console", lambda message: errors.append(message.text))
+        view.on("request", lambda request: requests.append(request.url))
+        view.goto(page.as_uri())
+        yield view
+        browser.close()
+    assert not errors and requests == [page.as_uri()]

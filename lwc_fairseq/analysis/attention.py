@@ -1,17 +1,21 @@
-"""Attention weights of a trained model for given translations: of whole data sets, and of one sentence as panels.
+"""Attention weights of a trained model: for the references of a data set, and for translations of one sentence.
 
 Letters: B sentences, H heads, m target tokens, n source tokens.
 """
 
+import io
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
+import numpy as np
 import torch
 from fairseq.checkpoint_utils import load_model_ensemble_and_task
 from fairseq.data import Dictionary
 from fairseq.dataclass.configs import GenerationConfig
+from fairseq.search import BeamSearch
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 from tqdm import tqdm
@@ -20,6 +24,7 @@ from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.data import require_targets
 
 from ..data.reverse import is_reversed, reverse_words, reversed_order
+from ..files import write_whole
 from ..models.interface import TranslationModel, attention_weights
 
 MEAN = "mean"
@@ -38,9 +43,30 @@ class Forced:
 
 
 @dataclass(frozen=True)
-class Panel:
-    """The weights of a layer. Each row is the step that produces a token, and each column is a token that this step
+class Hypothesis:
+    """A translation in the order in which the model produces it, which is from right to left for some models."""
+
+    tokens: Tensor  # (m,), the end symbol last
+    rows: list[str]  # the same tokens as text
+    score: float | None = None  # by which the search ranks it; None for a translation that the user gives
+    log_probability: float | None = None
+
+
+@dataclass(frozen=True)
+class Attention:
+    """The weights of all layers. Each row is the step that produces a token, and each column is a token that this step
     attends to: the first `split` columns are source tokens, the others target tokens."""
+
+    rows: list[str]
+    columns: list[str]
+    split: int
+    layers: list[Tensor]  # (H, rows, columns) each
+    over_reverse: bool  # the target tokens are those of a reverse translation, not those that were produced before
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The weights of a layer, with the rows and columns of :class:`Attention`."""
 
     title: str
     rows: list[str]
@@ -96,54 +122,108 @@ def force_batch(model: nn.Module, task: FairseqTask, sample: dict) -> Iterator[F
         )
 
 
-def panels(
-    model: nn.Module, task: FairseqTask, source: str, target: str | None, layer: int | str | None, head: int | None
-) -> list[Panel]:
-    """Return the attention of a model for one sentence. Raises UserError as :func:`encode` and :func:`choose` do.
+def translations(
+    model: nn.Module, task: FairseqTask, source: str, target: str | None
+) -> tuple[list[Hypothesis], list[list[Hypothesis]]]:
+    """Return the hypotheses of a beam search of width 5, best first, or `target` alone. Beside them, return for each
+    step of the search the hypotheses that it continues, best first, which are none for `target`.
+
+    Raises UserError as :func:`encode` does.
 
     Args:
-        source, target: tokens as in the data (subwords, if the data has subwords). Without a target, the model's own
-            translation with beam 5 is used.
-        layer: the layer to show; None shows all layers, MEAN shows the mean over layers.
-        head: the head to show; None shows the mean over heads.
+        source, target: tokens as in the data (subwords, if the data has subwords).
     """
-    device = next(model.parameters()).device
-    source_tokens, words = encode(task.source_dictionary, source, "--source")
-    source_tokens = source_tokens.to(device)[None]
-    if target is None:
-        lengths = source_tokens.new_tensor([source_tokens.size(1)])
-        sample = {"net_input": {"src_tokens": source_tokens, "src_lengths": lengths}}
-        generator = task.build_generator([model], GenerationConfig(beam=5))
-        tokens = task.inference_step(generator, [model], sample)[0][0]["tokens"]
-        rows = symbols(task.target_dictionary, tokens)
-    else:
+    src_tokens, _ = encode(task.source_dictionary, source, "--source")
+    eos = task.target_dictionary.eos()
+    if target is not None:
         tokens, rows = encode(task.target_dictionary, target, "--target")
-        tokens = tokens.to(device)
-    if is_reversed(task.cfg):
-        tokens = reverse_words(tokens, task.target_dictionary.eos())
-        rows = [*rows[:-1][::-1], rows[-1]]
-    with torch.no_grad():
-        weights = attention_weights(model, source_tokens, torch.cat([tokens[-1:], tokens[:-1]])[None])
-    columns, kinds = words, [weights.source]
+        if is_reversed(task.cfg):
+            tokens, rows = reverse_words(tokens, eos), [*rows[:-1][::-1], rows[-1]]
+        return [Hypothesis(tokens, rows)], []
+    src_tokens = src_tokens.to(next(model.parameters()).device)[None]
+    sample = {"net_input": {"src_tokens": src_tokens, "src_lengths": src_tokens.new_tensor([src_tokens.size(1)])}}
+    generator = task.build_generator([model], GenerationConfig(beam=5))
+    recorded = RecordedSearch(task.target_dictionary)
+    getattr(generator, "generator", generator).search = recorded  # the task concat_translation ranks its hypotheses
+    found = []
+    for hypothesis in task.inference_step(generator, [model], sample)[0]:
+        tokens = hypothesis["tokens"]
+        if is_reversed(task.cfg):
+            tokens = reverse_words(tokens, eos)
+        total = hypothesis["positional_scores"].sum().item()
+        rows = symbols(task.target_dictionary, tokens)
+        found.append(Hypothesis(tokens.cpu(), rows, hypothesis["score"].item(), total))
+    return found, recorded.beams
+
+
+class RecordedSearch(BeamSearch):
+    """fairseq's beam search, which also records the hypotheses of a sentence that each step continues."""
+
+    def __init__(self, dictionary: Dictionary):
+        super().__init__(dictionary)
+        self.dictionary = dictionary
+        self.beams: list[list[Hypothesis]] = []
+
+    def step(self, step, lprobs, scores, prev_output_tokens=None, original_batch_idxs=None):
+        if step:
+            prefixes, totals = prev_output_tokens[:, 1:].cpu(), scores[0, :, -1].tolist()
+            self.beams.append(
+                [
+                    Hypothesis(tokens, symbols(self.dictionary, tokens), log_probability=total)
+                    for tokens, total in zip(prefixes, totals, strict=True)
+                    if total > -torch.inf
+                ]
+            )
+        return super().step(step, lprobs, scores, prev_output_tokens, original_batch_idxs)
+
+
+@torch.no_grad()
+def attend(model: nn.Module, task: FairseqTask, source: str, hypothesis: Hypothesis) -> Attention:
+    """Return the attention of a model that produces a translation. Raises UserError as :func:`encode` does, or if the
+    model's attention cannot be read."""
+    src_tokens, columns = encode(task.source_dictionary, source, "--source")
+    split, device = len(columns), next(model.parameters()).device
+    src_tokens, tokens = src_tokens.to(device)[None], hypothesis.tokens.to(device)
+    weights = attention_weights(model, src_tokens, torch.cat([tokens[-1:], tokens[:-1]])[None])
+    others = weights.target
     if weights.target:
-        columns, kinds = [*words, "(start)", *rows[:-1]], [weights.source, weights.target]
+        columns = [*columns, "(start)", *hypothesis.rows[:-1]]
     elif weights.reverse and isinstance(model, TranslationModel):
-        reverse = symbols(task.target_dictionary, model.reverse_translations(source_tokens)[0])
-        columns, kinds = words + reverse, [weights.source, weights.reverse]
-    kinds = [[of_layer[0] for of_layer in kind] for kind in kinds]
+        columns = columns + symbols(task.target_dictionary, model.reverse_translations(src_tokens)[0])
+        others = weights.reverse
+    pairs = zip(weights.source, others, strict=True) if others else ((layer,) for layer in weights.source)
+    layers = [torch.cat(parts, dim=-1)[0].float().cpu() for parts in pairs]
+    return Attention(hypothesis.rows, columns, split, layers, over_reverse=others is weights.reverse)
+
+
+def panels(attention: Attention, layer: int | str | None, head: int | None) -> list[Panel]:
+    """Return the weights of one layer, of the mean over layers (MEAN) or, if `layer` is None, of each layer. If `head`
+    is None, they are means over the heads. Raises UserError as :func:`choose` does."""
     made = []
-    for number in range(len(weights.source)) if layer is None else [layer]:
-        parts = [choose(kind, number if isinstance(number, int) else None, head) for kind in kinds]
+    for number in range(len(attention.layers)) if layer is None else [layer]:
+        weights = choose(attention.layers, number if isinstance(number, int) else None, head)
         title = "mean of the layers" if number == MEAN else f"layer {number}"
         title += "" if head is None else f", head {head}"
-        made.append(Panel(title, rows, columns, torch.cat(parts, dim=1).float().cpu(), len(words)))
+        made.append(Panel(title, attention.rows, attention.columns, weights, attention.split))
     return made
 
 
-def sentences(panel: Panel, task: FairseqTask) -> list[str]:
-    """Return the source and the translation of a panel: words, in reading order."""
-    produced = panel.rows[:-1]
-    return [join(panel.columns[: panel.split - 1]), join(produced[::-1] if is_reversed(task.cfg) else produced)]
+def save_weights(made: list[Panel], path: Path) -> None:
+    """Write panels as arrays: weights (layers, rows, columns), tokens, and the number of source columns."""
+    data = io.BytesIO()
+    weights = np.stack([panel.weights.numpy() for panel in made])
+    np.savez(data, weights=weights, rows=made[0].rows, columns=made[0].columns, source_columns=made[0].split)
+    write_whole(path, data.getvalue())
+
+
+def sentences(attention: Attention, task: FairseqTask) -> list[str]:
+    """Return the source and the translation: words, in reading order."""
+    return [join(attention.columns[: attention.split - 1]), produced(attention.rows[:-1], task)]
+
+
+def produced(rows: list[str], task: FairseqTask) -> str:
+    """Return a translation or its beginning, in reading order, from its tokens in the order of production."""
+    return join(rows[::-1] if is_reversed(task.cfg) else rows)
 
 
 def encode(dictionary: Dictionary, text: str, option: str) -> tuple[Tensor, list[str]]:
@@ -190,3 +270,9 @@ def join(tokens: list[str]) -> str:
     for number, token in zip(word_numbers(tokens), tokens, strict=True):
         words[number] = words.get(number, "") + token.removeprefix("▁").removesuffix("@@")
     return " ".join(words.values())
+
+
+def is_right_to_left(text: str) -> bool:
+    """Return whether most letters of a text are written from right to left."""
+    kinds = [unicodedata.bidirectional(character) for character in text]
+    return kinds.count("R") + kinds.count("AL") > kinds.count("L")

@@ -4,14 +4,12 @@ The color scale runs from white to dark blue, so the pictures are also readable 
 that is written from right to left, as Arabic and Hebrew are, run from right to left.
 """
 
-import html
 import io
 import textwrap
 import unicodedata
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -20,7 +18,7 @@ from matplotlib.image import AxesImage
 from lwc_fairseq_compat import UserError
 
 from ..files import write_whole
-from .attention import Panel
+from .attention import Panel, is_right_to_left
 from .fonts import fonts_for
 
 CELL = 0.17
@@ -32,15 +30,13 @@ CHARACTER = 0.06
 LONG = 30
 """If a sentence has more tokens than this, labels stand on both sides, and thin lines help the eye along."""
 
-FORMATS = (".png", ".svg", ".pdf", ".html")
 DPI = 150
 TEXT_AS_TEXT: Any = {"svg.fonttype": "none", "pdf.fonttype": 42, "font.sans-serif": ["DejaVu Sans"]}
 
 
 def draw(made: list[Panel], path: Path, sentences: list[str]) -> None:
-    """Write a picture, with the source and the translation above the panels, as a .png, .svg, .pdf or self-contained
-    .html file. Raises UserError if the path has another suffix, or the picture is too large for a .png."""
-    check_format(path)
+    """Write a picture, with the source and the translation above the panels, as a .png, .svg or .pdf file. Raises
+    UserError if the picture is too large for a .png."""
     figure = make_figure(made, sentences)
     if path.suffix == ".png" and max(figure.get_size_inches()) * DPI >= 2**16:  # matplotlib cannot draw it
         raise UserError(
@@ -49,15 +45,8 @@ def draw(made: list[Panel], path: Path, sentences: list[str]) -> None:
         )
     data = io.BytesIO()
     with rc_context(TEXT_AS_TEXT):
-        figure.savefig(data, format=path.suffix[1:].replace("html", "svg"), dpi=DPI)
-    content = data.getvalue()
-    write_whole(path, page("  →  ".join(sentences), content.decode("utf-8")) if path.suffix == ".html" else content)
-
-
-def check_format(path: Path) -> None:
-    """Raises UserError if the path has another suffix than those of FORMATS."""
-    if path.suffix not in FORMATS:
-        raise UserError(f"--out {path}: give a name that ends in {', '.join(FORMATS)}")
+        figure.savefig(data, format=path.suffix[1:], dpi=DPI)
+    write_whole(path, data.getvalue())
 
 
 def make_figure(made: list[Panel], sentences: list[str], tokens_across: int = 100) -> Figure:
@@ -123,30 +112,7 @@ def cells(text: str) -> int:
     return len(text) + sum(unicodedata.east_asian_width(character) in "WF" for character in text)
 
 
-def is_right_to_left(text: str) -> bool:
-    """Return whether most letters of a text are written from right to left."""
-    kinds = [unicodedata.bidirectional(character) for character in text]
-    return kinds.count("R") + kinds.count("AL") > kinds.count("L")
-
-
 def embedded(text: str) -> str:
     """Put Unicode's invisible characters RLE and PDF around a right-to-left text. They mark it as right-to-left even
     for programs that assume that a line runs from left to right."""
     return f"\u202b{text}\u202c" if is_right_to_left(text) else text
-
-
-def page(title: str, svg: str) -> str:
-    """Return an HTML page with one picture, which keeps its size: a large one scrolls."""
-    name = html.escape(title)
-    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{name}</title>'
-    style = "body{font-family:sans-serif;margin:1em}"
-    body = svg[svg.index("<svg") :]
-    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}<style>{style}</style></head><body>{body}</body></html>\n'
-
-
-def save_weights(made: list[Panel], path: Path) -> None:
-    """Write the data of a picture: weights (layers, rows, columns), tokens, and the number of source columns."""
-    data = io.BytesIO()
-    weights = np.stack([panel.weights.numpy() for panel in made])
-    np.savez(data, weights=weights, rows=made[0].rows, columns=made[0].columns, source_columns=made[0].split)
-    write_whole(path, data.getvalue())

@@ -1,4 +1,4 @@
-"""`lwc-fairseq attention`: pictures of a model's attention."""
+"""`lwc-fairseq attention`: pictures of a model's attention, and a page to explore it."""
 
 import argparse
 import logging
@@ -12,15 +12,18 @@ from ..files import import_plugins, make_place
 from .arguments import add_model, add_subwords, number_or_all, utf8
 from .translate import SUBWORDS_HINT, warn
 
+FORMATS = (".png", ".svg", ".pdf", ".html")
+
 
 def add_attention(commands) -> None:
     attention = commands.add_parser(
         "attention",
-        help="pictures of attention",
+        help="pictures of attention, or a page to explore it",
         description="Draw heat maps of a model's attention while it produces a translation: over the source and, to "
         "the right of a line, over the target so far (mixed attention, self-attention) or the reverse translation. "
         "Each row is the step that produces a token. Tokens are sub-words, if the data has sub-words. The columns of a "
-        "right-to-left language run from right to left.",
+        "right-to-left language run from right to left. With a .html file, write a page instead, in which you point at "
+        "a token and see where it attends, in each layer and head, and follow the beam search step by step.",
     )
     add = attention.add_argument
     add_model(attention)
@@ -36,19 +39,19 @@ def add_attention(commands) -> None:
         "--layer",
         type=lambda text: text if text == "mean" else number_or_all(text),
         metavar="K",
-        help="layer, from 0, or all (default), or mean for the mean over layers",
+        help="layer, from 0, or all (default), or mean for the mean over layers; a page begins with it",
     )
-    add("--head", type=number_or_all, metavar="H", help="head, from 0, or all for the mean (default)")
+    add("--head", type=number_or_all, metavar="H", help="head, from 0, or all for the mean (default); as --layer")
     add("--out", required=True, type=Path, metavar="FILE", help="output file, .png, .svg, .pdf or .html")
     add("--weights", type=Path, metavar="FILE.npz", help="also write the weights")
     attention.set_defaults(call=attention_command)
 
 
 def attention_command(args: argparse.Namespace) -> int:
-    from ..analysis.attention import load, panels, sentences
-    from ..analysis.picture import check_format, draw, save_weights
+    from ..analysis.attention import attend, load, panels, save_weights, sentences, translations
 
-    check_format(args.out)  # before the model, which takes longer to load
+    if args.out.suffix not in FORMATS:
+        raise UserError(f"--out {args.out}: give a name that ends in {', '.join(FORMATS)}")
     make_place(args.out)
     if args.weights:
         make_place(args.weights, "--weights")
@@ -61,10 +64,20 @@ def attention_command(args: argparse.Namespace) -> int:
         if missing := dict.fromkeys(token for token in text.split() if token not in dictionary):
             hint = "" if args.bpe_codes or args.sentencepiece_model else SUBWORDS_HINT
             warn(f"{option}: not in the vocabulary, so the model reads <unk>: {' '.join(missing)}{hint}")
-    made = panels(model, task, source, target, args.layer, args.head)
-    print(f"drawing {len(made)} layers of {len(made[0].rows)} by {len(made[0].columns)} tokens", file=sys.stderr)
-    logging.getLogger("fontTools").setLevel(logging.WARNING)  # it logs each table of a font in a .pdf
-    draw(made, args.out, sentences(made[0], task))
+    hypotheses, beams = translations(model, task, source, target)
+    best = attend(model, task, source, hypotheses[0])
+    made = panels(best, args.layer, args.head)
+    if args.out.suffix == ".html":
+        from ..analysis.attention_page import page_data, write_page
+
+        others = [attend(model, task, source, hypothesis) for hypothesis in hypotheses[1:]]
+        write_page(args.out, page_data(task, hypotheses, [best, *others], beams), args.layer, args.head)
+    else:
+        from ..analysis.picture import draw
+
+        print(f"drawing {len(made)} layers of {len(best.rows)} by {len(best.columns)} tokens", file=sys.stderr)
+        logging.getLogger("fontTools").setLevel(logging.WARNING)  # it logs each table of a font in a .pdf
+        draw(made, args.out, sentences(best, task))
     if args.weights:
         save_weights(made, args.weights)
     print("wrote " + ", ".join(str(path) for path in (args.out, args.weights) if path))

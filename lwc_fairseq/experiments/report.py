@@ -18,7 +18,7 @@ from tqdm import tqdm
 from lwc_fairseq_compat import UserError
 
 from ..analysis.alignment import Gold, layer_error_rates, read_alignments
-from ..analysis.attention import force, load, panels, sentences
+from ..analysis.attention import attend, force, load, panels, sentences, translations
 from ..analysis.comparison import GROUPS, Sentences, group_name, largest_differences, length_groups, make_groups_figure
 from ..analysis.picture import make_figure
 from ..analysis.translations import joined, read_generated
@@ -244,8 +244,11 @@ def attention(finished: FinishedTable) -> Iterator[str]:
         model, task = load(str(path), finished.data)
         yield f"<h3>{html.escape(label)}</h3>"
         if gives_attention(model):
-            made = panels(model, task, typical_source(task, finished.record.subset), None, None, None)
-            yield image(as_png(make_figure(made, sentences(made[0], task), 55)), f"attention of {label}")
+            source = typical_source(task, finished.record.subset)
+            (best, *_), _ = translations(model, task, source, None)
+            found = attend(model, task, source, best)
+            figure = make_figure(panels(found, None, None), sentences(found, task), 55)
+            yield image(as_png(figure), f"attention of {label}")
         else:
             yield f"<p>The attention of this model ({type(model).__name__}) cannot be read.</p>"
 

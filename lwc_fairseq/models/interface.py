@@ -24,7 +24,8 @@ from lwc_fairseq_compat import UserError
 
 @dataclass(frozen=True)
 class DecoderAttention:
-    """A decoder's attention weights for a given translation (B, m): one tensor per layer, lowest layer first."""
+    """A decoder's attention weights for a given translation (B, m): one tensor per layer, lowest layer first. A layer
+    has the same number of heads in each list."""
 
     source: list[Tensor]  # (B, H, m, n)
     target: list[Tensor] = field(default_factory=list)  # (B, H, m, m), over the tokens read so far; may be empty

@@ -2,7 +2,8 @@
 
 import pytest
 
-from lwc_fairseq.analysis.picture import embedded, is_right_to_left
+from lwc_fairseq.analysis.attention import is_right_to_left
+from lwc_fairseq.analysis.picture import embedded
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,83 @@
+"""A page to explore attention, which needs no network.
+
+It shows where each step of a translation attends, in every layer and head, and how the beam search found the
+translation. `attention_page.html` is the page without its data.
+"""
+
+import html
+import json
+import re
+from operator import itemgetter
+from pathlib import Path
+
+from fairseq.tasks import FairseqTask
+
+from ..files import write_whole
+from .attention import MEAN, Attention, Hypothesis, is_right_to_left, produced, sentences
+
+LARGEST = 1_500_000
+"""Number of weights, of 2 to 3 bytes each, up to which a page holds the weights of every head."""
+
+
+def write_page(path: Path, data: dict, layer: int | str | None, head: int | None) -> None:
+    """Write the page for what :func:`page_data` returns. It first shows this layer and head; None is the mean."""
+    first = {"layer": MEAN if layer is None else layer, "head": MEAN if head is None else head}
+    text = json.dumps({**data, **first}, ensure_ascii=False, separators=(",", ":"))
+    parts = {"title": html.escape(data["title"]), "data": text.replace("<", "\\u003c")}  # </script> would end it
+    template = Path(__file__).with_suffix(".html").read_text(encoding="utf-8")
+    write_whole(path, re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], template))
+
+
+def page_data(
+    task: FairseqTask, hypotheses: list[Hypothesis], attentions: list[Attention], beams: list[list[Hypothesis]]
+) -> dict:
+    """Return the data of a page. Weights are in thousandths.
+
+    If LARGEST leaves no room for the heads of a hypothesis, the page holds the mean over its heads alone.
+
+    Args:
+        hypotheses, beams: those of :func:`.attention.translations`.
+        attentions: the attention of each hypothesis.
+    """
+    best = attentions[0]
+    source, target = sentences(best, task)
+    room, shown = LARGEST, []
+    for hypothesis, attention in zip(hypotheses, attentions, strict=True):
+        layers = attention.layers
+        if sum(weights.numel() for weights in layers) > room:
+            layers = [weights.mean(0, keepdim=True) for weights in layers]
+        room -= sum(weights.numel() for weights in layers)
+        shown.append(
+            {
+                "score": hypothesis.score,
+                "text": produced(hypothesis.rows[:-1], task),
+                "rows": hypothesis.rows,
+                "others": attention.columns[attention.split :],
+                "weights": [(weights * 1000).round().int().tolist() for weights in layers],
+            }
+        )
+    return {
+        "title": f"{source} → {target}",
+        "source": best.columns[: best.split],
+        "overReverse": best.over_reverse,
+        "rightToLeft": {"source": is_right_to_left(source), "target": is_right_to_left(target)},
+        "heads": len(best.layers[0]),
+        "hypotheses": shown,
+        "beams": [beam_after(step, task, hypotheses, beams) for step in range(1, len(beams) + 2)] if beams else [],
+    }
+
+
+def beam_after(step: int, task: FairseqTask, hypotheses: list[Hypothesis], beams: list[list[Hypothesis]]) -> list[dict]:
+    """Return what the search holds after a step, counted from 1: hypotheses of so many tokens, best first."""
+    entries = [(found, False) for found in (beams[step - 1] if step <= len(beams) else [])]
+    entries += [(found, True) for found in hypotheses if len(found.rows) == step]
+    beam = [
+        {
+            "logProbability": found.log_probability,
+            "text": produced(found.rows[: step - is_finished], task),
+            "finished": is_finished,
+            "leadsTo": [i for i, other in enumerate(hypotheses) if other.rows[:step] == found.rows],
+        }
+        for found, is_finished in entries
+    ]
+    return sorted(beam, key=itemgetter("logProbability"), reverse=True)

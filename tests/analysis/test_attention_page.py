@@ -1,0 +1,182 @@
+"""The page of `lwc-fairseq attention`: its data, and what a browser shows when somebody points, types and clicks."""
+
+import json
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from browser import opened
+from fairseq.dataclass.configs import GenerationConfig
+
+from conftest import make_abd, make_deepatt, make_dictionary, make_lwc, make_transformer, run
+from lwc_fairseq.analysis.attention import Attention, Hypothesis, attend, panels, symbols, translations
+from lwc_fairseq.analysis.attention_page import page_data, write_page
+from lwc_fairseq.tasks.concat_translation import ConcatTranslationConfig, ConcatTranslationTask
+
+SOURCE = "w1 w2 w3 w4"
+MODELS = {  # with what the columns beside those of the source are
+    "lwc": (lambda: make_lwc(dtype=torch.float32), "so far"),
+    "deepatt": (lambda: make_deepatt(types=(17, 17), dtype=torch.float32), "none"),
+    "abd": (lambda: make_abd(types=(17, 17), dtype=torch.float32), "reverse"),
+    "transformer": (make_transformer, "so far"),
+}
+HEBREW = "סבא שלי בן שבעים".split()
+
+
+def make_task(**settings):
+    return ConcatTranslationTask(ConcatTranslationConfig(**settings), make_dictionary(17), make_dictionary(17))
+
+
+def data_in(path) -> dict:
+    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', path.read_text("utf-8"), re.S)
+    return json.loads(text)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_weights_of_every_family_layer_and_head(name):
+    make, others = MODELS[name]
+    model, task = make(), make_task()
+    hypotheses, beams = translations(model, task, SOURCE, None)
+    attentions = [attend(model, task, SOURCE, hypothesis) for hypothesis in hypotheses]
+    data = page_data(task, hypotheses, attentions, beams)
+    assert data["source"] == [*SOURCE.split(), "</s>"] and data["overReverse"] == (others == "reverse")
+    assert len(data["hypotheses"]) == 5
+    for shown, hypothesis, attention in zip(data["hypotheses"], hypotheses, attentions, strict=True):
+        assert shown["rows"] == hypothesis.rows and shown["score"] == hypothesis.score
+        if others != "reverse":
+            assert shown["others"] == (["(start)", *hypothesis.rows[:-1]] if others == "so far" else [])
+        for head in range(data["heads"]):
+            for number, panel in enumerate(panels(attention, None, head)):
+                weights = np.array(shown["weights"][number][head]) / 1000
+                assert weights.shape == panel.weights.shape == (len(shown["rows"]), len(panel.columns))
+                assert np.abs(weights - panel.weights.numpy()).max() <= 0.00051
+
+
+@pytest.mark.parametrize("reverse_target", [False, True])
+def test_the_recorded_search_is_the_search(reverse_target):
+    """Its hypotheses are the usual ones, each is in the beam at every step, and log P is that of the model."""
+    model, task = make_lwc(dtype=torch.float32), make_task(reverse_target=reverse_target)
+    hypotheses, beams = translations(model, task, SOURCE, None)
+    source = task.source_dictionary.encode_line(SOURCE, add_if_not_exist=False).long()[None]
+    sample = {"net_input": {"src_tokens": source, "src_lengths": torch.tensor([source.size(1)])}}
+    usual = task.inference_step(task.build_generator([model], GenerationConfig(beam=5)), [model], sample)[0]
+    texts = [" ".join(symbols(task.target_dictionary, found["tokens"][:-1])) for found in usual]
+    data = page_data(task, hypotheses, [attend(model, task, SOURCE, found) for found in hypotheses], beams)
+    assert [shown["text"] for shown in data["hypotheses"]] == texts
+    assert [shown["score"] for shown in data["hypotheses"]] == pytest.approx([found["score"].item() for found in usual])
+    for i, hypothesis in enumerate(hypotheses):
+        inputs = torch.cat([hypothesis.tokens[-1:], hypothesis.tokens[:-1]])[None]
+        scores = model(source, torch.tensor([source.size(1)]), inputs)[0].log_softmax(-1)[0]
+        sums = scores.gather(1, hypothesis.tokens[:, None])[:, 0].cumsum(0).tolist()
+        for step, log_probability in enumerate(sums):
+            is_last = step == len(sums) - 1
+            beam = [entry for entry in data["beams"][step] if entry["finished"] == is_last]
+            (entry,) = [entry for entry in beam if i in entry["leadsTo"]]
+            assert entry["logProbability"] == pytest.approx(log_probability, abs=1e-3)
+            assert (texts[i].endswith if reverse_target else texts[i].startswith)(entry["text"])
+    for beam in data["beams"]:
+        totals = [entry["logProbability"] for entry in beam]
+        assert totals == sorted(totals, reverse=True) and len(beam) >= 1
+
+
+def by_hand(source: list[str], rows: list[str], layers: int = 2, heads: int = 2, seed: int = 0) -> Attention:
+    """Mixed attention with random weights. In layer 0, head 0, step j attends to source word j alone."""
+    columns = [*source, "</s>", "(start)", *rows[:-1]]
+    weights = torch.rand(layers, heads, len(rows), len(columns), generator=torch.Generator().manual_seed(seed))
+    weights[..., len(source) + 1 :].tril_()
+    weights /= weights.sum(-1, keepdim=True)
+    weights[0, 0] = torch.eye(len(rows), len(columns))
+    return Attention(rows, columns, len(source) + 1, list(weights), over_reverse=False)
+
+
+def write(path, source: list[str], targets: list[list[str]], layer=None, head=None, **sizes) -> None:
+    """Write a page for hypotheses, of which each step has all in its beam."""
+    none = torch.tensor([])
+    hypotheses = [Hypothesis(none, [*words, "</s>"], -i / 8, -float(i)) for i, words in enumerate(targets)]
+    beams = []
+    for length in range(1, max(map(len, targets)) + 1):
+        unfinished = [found.rows[:length] for found in hypotheses if length < len(found.rows)]
+        beams.append([Hypothesis(none, rows, None, -length - i / 8) for i, rows in enumerate(unfinished)])
+    attentions = [by_hand(source, found.rows, seed=i, **sizes) for i, found in enumerate(hypotheses)]
+    task = SimpleNamespace(cfg=ConcatTranslationConfig())
+    write_page(path, page_data(task, hypotheses, attentions, beams), layer, head)
+
+
+def test_tokens_that_look_like_html(tmp_path):
+    words = ["</script><script>alert(1)</script>", "<!--", "&amp;", "{{data}}", "\u2028", '"']
+    write(tmp_path / "a.html", words, [words])
+    data = data_in(tmp_path / "a.html")
+    assert data["source"][:-1] == words == data["hypotheses"][0]["rows"][:-1]
+    text = (tmp_path / "a.html").read_text("utf-8")
+    assert text.count("</script>") == 2 and "<title>&lt;/script&gt;" in text
+
+
+def test_a_page_for_70_words_14_layers_and_8_heads_is_small(tmp_path):
+    words = [f"w{i}" for i in range(70)]
+    write(tmp_path / "a.html", words, [words] * 5, layers=14, heads=8)
+    data = data_in(tmp_path / "a.html")
+    assert [len(shown["weights"][0]) for shown in data["hypotheses"]] == [8, 1, 1, 1, 1]
+    assert (tmp_path / "a.html").stat().st_size < 5e6
+
+
+def test_command(tiny_checkpoint, tiny_data, tmp_path):
+    command = ("lwc-fairseq", "attention", tiny_checkpoint, "--data", tiny_data, "--source", "ba de fi")
+    files = ("--out", tmp_path / "a.html", "--weights", tmp_path / "a.npz")
+    run(*command, "--target", "BA DE", *files, "--layer", "1", "--head", "0")
+    data, arrays = data_in(tmp_path / "a.html"), np.load(tmp_path / "a.npz")
+    assert data["layer"] == 1 and data["head"] == 0 and not data["beams"]
+    assert data["source"] + data["hypotheses"][0]["others"] == list(arrays["columns"])
+    assert np.abs(np.array(data["hypotheses"][0]["weights"][1][0]) / 1000 - arrays["weights"][0]).max() <= 0.00051
+
+
+def test_point_type_and_click(tmp_path):
+    write(tmp_path / "a.html", ["der", "alte", "Mann"], [["the", "old", "man"], ["an", "old", "man"]], 0, 0)
+    with opened(tmp_path / "a.html") as page:
+        largest, summary = page.locator("#source .largest bdi"), page.locator("#summary")
+        words = page.locator("#target button")
+        assert largest.all_inner_texts() == ["der"]
+        words.nth(1).hover()
+        assert largest.all_inner_texts() == ["alte"]
+        assert "“\u2068old\u2069”. Source: “\u2068alte\u2069” 1.00." in summary.inner_text()
+        style = "words => words.map(word => getComputedStyle(word).backgroundColor)"
+        shades = page.locator("#source > *").evaluate_all(style)
+        assert shades[0] == shades[2] == "rgba(255, 166, 0, 0)" and shades[1] == "rgb(255, 166, 0)"
+        assert page.locator("#others > :not(.later) bdi").all_inner_texts() == ["(start)", "the"]
+
+        words.nth(2).click()
+        words.nth(0).hover()
+        assert largest.all_inner_texts() == ["Mann"]  # a click holds it
+        page.keyboard.press("ArrowLeft")
+        assert largest.all_inner_texts() == ["alte"]
+        assert page.locator(":focus bdi").inner_text() == "old"
+        page.get_by_text("Next step").click()
+        assert largest.all_inner_texts() == ["Mann"]
+
+        page.get_by_label("Weights as numbers").check()
+        assert page.locator("#source small").all_inner_texts() == ["0.00", "0.00", "1.00", "0.00"]
+        page.get_by_label("Layer").select_option("1")
+        page.get_by_label("Head").select_option("mean")
+        data = data_in(tmp_path / "a.html")
+        expected = np.array(data["hypotheses"][0]["weights"][1])[:, 2].mean(0) / 1000
+        shown = page.locator(".words > span").evaluate_all("words => words.map(word => Number(word.title))")
+        assert np.abs(np.array(shown) - expected).max() <= 0.00051
+
+        assert page.locator("#beam tr.shown td").all_inner_texts() == ["-3.00", "the old man", "1"]
+        page.get_by_label("an old man").check()
+        assert page.locator("#target bdi").all_inner_texts() == ["an", "old", "man", "</s>"]
+        assert page.locator("#beam tr.shown td").nth(1).inner_text() == "an old man"
+        page.get_by_text("Next step").click()
+        assert page.locator("#beam tr.shown td").nth(2).inner_text() == "ends as 2"
+
+
+def test_right_to_left_and_70_words_on_a_narrow_screen(tmp_path):
+    words = [f"quitelongword{i}" for i in range(70)]
+    write(tmp_path / "a.html", HEBREW, [words], 0, 0)
+    with opened(tmp_path / "a.html", width=400) as page:
+        places = [word.bounding_box()["x"] for word in page.locator("#source > *").all()]
+        assert places[0] > places[1] > places[2]
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        page.locator("#target button").nth(1).hover()
+        assert page.locator("#source .largest bdi").all_inner_texts() == [HEBREW[1]]
