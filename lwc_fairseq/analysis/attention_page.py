@@ -12,20 +12,25 @@ from pathlib import Path
 
 from fairseq.tasks import FairseqTask
 
-from ..files import write_whole
 from .attention import MEAN, Attention, Hypothesis, is_right_to_left, produced, sentences
 
 LARGEST = 1_500_000
 """Number of weights, of 2 to 3 bytes each, up to which a page holds the weights of every head."""
 
 
-def write_page(path: Path, data: dict, layer: int | str | None, head: int | None) -> None:
-    """Write the page for what :func:`page_data` returns. It first shows this layer and head; None is the mean."""
+def make_page(data: dict, layer: int | str | None = None, head: int | None = None, form: str = "") -> str:
+    """Return the page for what :func:`page_data` returns.
+
+    Args:
+        layer, head: those that the page shows first; None is the mean.
+        form: HTML for the place below the heading.
+    """
     first = {"layer": MEAN if layer is None else layer, "head": MEAN if head is None else head}
     text = json.dumps({**data, **first}, ensure_ascii=False, separators=(",", ":"))
-    parts = {"title": html.escape(data["title"]), "data": text.replace("<", "\\u003c")}  # </script> would end it
+    text = text.replace("<", "\\u003c")  # </script> would end it
+    parts = {"title": html.escape(data["title"]), "form": form, "data": text}
     template = Path(__file__).with_suffix(".html").read_text(encoding="utf-8")
-    write_whole(path, re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], template))
+    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], template)
 
 
 def page_data(

@@ -18,12 +18,13 @@ from .compare import add_compare
 from .doctor import add_doctor
 from .export import add_export
 from .import_model import add_import
+from .serve import add_serve
 from .table import add_report, add_table
 from .translate import add_translate
 
 COMMANDS = (
     *(add_table, add_translate, add_average, add_import, add_align, add_aer, add_compare, add_attention, add_report),
-    *(add_export, add_doctor),
+    *(add_serve, add_export, add_doctor),
 )
 """Their modules import PyTorch, fairseq and other packages, which take seconds, only where a command runs."""
 
@@ -41,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for add in COMMANDS:
         add(commands)
-    for name in ("translate", "average", "align", "attention"):
+    for name in ("translate", "average", "align", "attention", "serve"):
         commands.choices[name].add_argument(
             "--skip-dictionary-check",
             action="store_true",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lwc_fairseq_compat import UserError
 
-from ..files import import_plugins, make_place
+from ..files import import_plugins, make_place, write_whole
 from .arguments import add_model, add_subwords, number_or_all, utf8
 from .translate import SUBWORDS_HINT, warn
 
@@ -68,10 +68,11 @@ def attention_command(args: argparse.Namespace) -> int:
     best = attend(model, task, source, hypotheses[0])
     made = panels(best, args.layer, args.head)
     if args.out.suffix == ".html":
-        from ..analysis.attention_page import page_data, write_page
+        from ..analysis.attention_page import make_page, page_data
 
         others = [attend(model, task, source, hypothesis) for hypothesis in hypotheses[1:]]
-        write_page(args.out, page_data(task, hypotheses, [best, *others], beams), args.layer, args.head)
+        data = page_data(task, hypotheses, [best, *others], beams)
+        write_whole(args.out, make_page(data, args.layer, args.head))
     else:
         from ..analysis.picture import draw
 

@@ -12,7 +12,7 @@ from fairseq.dataclass.configs import GenerationConfig
 
 from conftest import make_abd, make_deepatt, make_dictionary, make_lwc, make_transformer, run
 from lwc_fairseq.analysis.attention import Attention, Hypothesis, attend, panels, symbols, translations
-from lwc_fairseq.analysis.attention_page import page_data, write_page
+from lwc_fairseq.analysis.attention_page import make_page, page_data
 from lwc_fairseq.tasks.concat_translation import ConcatTranslationConfig, ConcatTranslationTask
 
 SOURCE = "w1 w2 w3 w4"
@@ -101,7 +101,7 @@ def write(path, source: list[str], targets: list[list[str]], layer=None, head=No
         beams.append([Hypothesis(none, rows, None, -length - i / 8) for i, rows in enumerate(unfinished)])
     attentions = [by_hand(source, found.rows, seed=i, **sizes) for i, found in enumerate(hypotheses)]
     task = SimpleNamespace(cfg=ConcatTranslationConfig())
-    write_page(path, page_data(task, hypotheses, attentions, beams), layer, head)
+    path.write_text(make_page(page_data(task, hypotheses, attentions, beams), layer, head), "utf-8")
 
 
 def test_tokens_that_look_like_html(tmp_path):
@@ -133,7 +133,7 @@ def test_command(tiny_checkpoint, tiny_data, tmp_path):
 
 def test_point_type_and_click(tmp_path):
     write(tmp_path / "a.html", ["der", "alte", "Mann"], [["the", "old", "man"], ["an", "old", "man"]], 0, 0)
-    with opened(tmp_path / "a.html") as page:
+    with opened((tmp_path / "a.html").as_uri()) as page:
         largest, summary = page.locator("#source .largest bdi"), page.locator("#summary")
         words = page.locator("#target button")
         assert largest.all_inner_texts() == ["der"]
@@ -174,7 +174,7 @@ def test_point_type_and_click(tmp_path):
 def test_right_to_left_and_70_words_on_a_narrow_screen(tmp_path):
     words = [f"quitelongword{i}" for i in range(70)]
     write(tmp_path / "a.html", HEBREW, [words], 0, 0)
-    with opened(tmp_path / "a.html", width=400) as page:
+    with opened((tmp_path / "a.html").as_uri(), width=400) as page:
         places = [word.bounding_box()["x"] for word in page.locator("#source > *").all()]
         assert places[0] > places[1] > places[2]
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

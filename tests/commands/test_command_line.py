@@ -10,7 +10,10 @@ from conftest import refused, run
 from lwc_fairseq import cli
 from lwc_fairseq_compat import UserError
 
-COMMANDS = ("table", "translate", "average", "import", "align", "aer", "compare", "attention", "report", "doctor")
+COMMANDS = (
+    *("table", "translate", "average", "import", "align", "aer", "compare", "attention"),
+    *("serve", "export", "report", "doctor"),
+)
 HELPS = [["--help"], ["--version"], *([command, "--help"] for command in COMMANDS)]
 MISTAKES = [
     (["translat"], "argument COMMAND: invalid choice: 'translat'"),

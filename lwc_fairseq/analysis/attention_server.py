@@ -1,0 +1,82 @@
+"""A server of pages to explore attention, for the browsers of this machine alone."""
+
+import html
+import threading
+from contextlib import suppress
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+from lwc_fairseq_compat import UserError
+
+from ..hub import Translator
+from ..pages import page
+from .attention import attend, translations
+from .attention_page import make_page, page_data
+
+LONGEST = 200
+"""Number of sub-words up to which a sentence is translated. With more, the page would be slow and large."""
+
+
+class PageServer(ThreadingHTTPServer):
+    """Answers each request in a thread of its own; one at a time translates. `load` must have kept the attention."""
+
+    daemon_threads = True
+
+    def __init__(self, translator: Translator, port: int):
+        super().__init__(("127.0.0.1", port), PageHandler)
+        self.translator, self.lock = translator, threading.Lock()
+
+    def explore(self, text: str) -> str:
+        """Return the page for a sentence. Raises UserError if it has no words or too many."""
+        model, task = self.translator.models[0], self.translator.task
+        longest = min(LONGEST, self.translator.max_positions[0] - 1)  # without the end symbol
+        with self.lock:
+            source = self.translator.apply_bpe(self.translator.tokenize(text))
+            count = len(source.split())
+            if not 0 < count <= longest:
+                raise UserError(f"This has {count} sub-words: type a sentence of 1 to {longest}.")
+            hypotheses, beams = translations(model, task, source, None)
+            attentions = [attend(model, task, source, hypothesis) for hypothesis in hypotheses]
+        return make_page(page_data(task, hypotheses, attentions, beams), form=form(text))
+
+
+class PageHandler(BaseHTTPRequestHandler):
+    server: PageServer
+
+    def do_GET(self) -> None:
+        address = urlsplit(self.path)
+        names = [f"{name}:{self.server.server_port}" for name in ("127.0.0.1", "localhost")]
+        if self.headers.get("Host") not in names:  # a page of another site whose name leads to this machine
+            self.send_error(HTTPStatus.FORBIDDEN)
+        elif address.path == "/favicon.ico":  # browsers ask for it
+            self.answer(HTTPStatus.NO_CONTENT, "")
+        elif address.path != "/":
+            self.send_error(HTTPStatus.NOT_FOUND)
+        elif text := " ".join(parse_qs(address.query).get("source", [])):
+            try:
+                self.answer(HTTPStatus.OK, self.server.explore(text))
+            except UserError as error:
+                parts = [form(text), f"<p role=alert>{html.escape(str(error))}</p>"]
+                self.answer(HTTPStatus.BAD_REQUEST, page("Attention", parts))
+        else:
+            self.answer(HTTPStatus.OK, page("Attention", [form("")]))
+
+    def answer(self, status: HTTPStatus, text: str) -> None:
+        content = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        with suppress(ConnectionError):  # the user has left
+            self.wfile.write(content)
+
+    def log_message(self, *args) -> None:
+        """Log nothing, since the sentences are in the addresses."""
+
+
+def form(text: str) -> str:
+    """Return a field to type into, with a text in it."""
+    rules = ":root { color-scheme: light dark; } form { display: flex; gap: .5rem; } [name=source] { flex: 1; }"
+    field = f'<input name="source" value="{html.escape(text)}" dir="auto" aria-label="Sentence" required>'
+    return f"<style>{rules}</style><form>{field}<button>Translate</button></form>"

@@ -1,0 +1,97 @@
+"""`lwc-fairseq serve`: what the server answers, to whom, and how the command starts and ends."""
+
+import json
+import re
+import signal
+import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
+from urllib.parse import urlencode
+
+import pytest
+from browser import opened
+
+from conftest import FRONT_DOOR, refusal
+from lwc_fairseq import load
+from lwc_fairseq.analysis.attention_server import LONGEST, PageServer
+
+
+@pytest.fixture(scope="module")
+def server(tiny_checkpoint, tiny_data):
+    with PageServer(load(str(tiny_checkpoint), str(tiny_data), attention=True), 0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def get(server, source: str | None = None, path: str = "/", host: str | None = None) -> tuple[int, str]:
+    connection = HTTPConnection("127.0.0.1", server.server_port, timeout=60)
+    query = "" if source is None else "?" + urlencode({"source": source})
+    connection.request("GET", path + query, headers={"Host": host} if host else {})
+    answer = connection.getresponse()
+    return answer.status, answer.read().decode()
+
+
+def data_in(text: str) -> dict:
+    return json.loads(re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)[0])
+
+
+def test_only_this_machine_is_answered(server):
+    assert server.server_address[0] == "127.0.0.1"
+    assert get(server, host=f"localhost:{server.server_port}")[0] == 200
+    assert get(server, "ba de", host="example.org")[0] == 403  # a site whose name leads to this machine
+    assert get(server, path="/etc/passwd")[0] == 404
+
+
+def test_a_sentence_is_translated(server):
+    assert "<input" in get(server)[1]
+    status, text = get(server, 'ba "de"')
+    assert status == 200 and 'value="ba &quot;de&quot;"' in text
+    assert data_in(text)["source"] == ["ba", '"de"<unk>', "</s>"] and len(data_in(text)["hypotheses"]) == 5
+
+
+@pytest.mark.parametrize(
+    ("source", "status", "words"),
+    [
+        (" \t", 400, f"This has 0 sub-words: type a sentence of 1 to {LONGEST}."),
+        ("ba " * (LONGEST + 1), 400, f"This has {LONGEST + 1} sub-words"),
+        ("<script>alert(1)</script>", 200, "&lt;script&gt;"),
+        ("\0 \ud7ff \U0010ffff", 200, "&lt;unk&gt;"),
+        ("ba" * 40000, 414, ""),
+    ],
+)
+def test_bad_input_is_answered(server, source, status, words):
+    found, text = get(server, source)
+    assert found == status and words in text and "<script>alert" not in text
+    assert get(server, "ba")[0] == 200
+
+
+def test_two_users_at_once(server):
+    sources = ["ba de", "fi", "de fi ba"] * 2
+    with ThreadPoolExecutor(len(sources)) as pool:
+        answers = list(pool.map(lambda source: get(server, source), sources))
+    assert [data_in(text)["source"] for _, text in answers] == [[*source.split(), "</s>"] for source in sources]
+
+
+def test_type_into_the_page(server):
+    address = f"http://127.0.0.1:{server.server_port}/"
+    with opened(address) as page:
+        page.get_by_label("Sentence").fill("ba de")
+        page.keyboard.press("Enter")
+        page.locator("#target button").first.hover()
+        assert page.locator("#source bdi").all_inner_texts() == ["ba", "de", "</s>"]
+        assert page.get_by_label("Sentence").input_value() == "ba de"
+
+
+def test_command(server, tiny_checkpoint, tiny_data):
+    command = ["lwc-fairseq", "serve", tiny_checkpoint, "--data", tiny_data, "--port"]
+    assert "Address already in use" in refusal(*command[1:], server.server_port)
+    assert "--port 70000: " in refusal(*command[1:], "70000")
+    started = subprocess.Popen(
+        [*map(str, command), "0"], env=FRONT_DOOR.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    line = started.stdout.readline()
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/ .* this machine alone; Ctrl-C ends\n", line)
+    started.send_signal(signal.SIGINT)
+    assert started.communicate(timeout=60)[1].endswith("lwc-fairseq: stopped\n") and started.returncode == 130
