@@ -5,7 +5,7 @@ import threading
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from lwc_fairseq_compat import UserError
 
@@ -45,15 +45,15 @@ class PageHandler(BaseHTTPRequestHandler):
     server: PageServer
 
     def do_GET(self) -> None:
-        address = urlsplit(self.path)
-        names = [f"{name}:{self.server.server_port}" for name in ("127.0.0.1", "localhost")]
-        if self.headers.get("Host") not in names:  # a page of another site whose name leads to this machine
+        path, _, query = self.path.partition("?")
+        host = self.headers.get("Host", "").split(":")[0]
+        if host not in ("127.0.0.1", "localhost"):  # a page of another site whose name leads to this machine
             self.send_error(HTTPStatus.FORBIDDEN)
-        elif address.path == "/favicon.ico":  # browsers ask for it
+        elif path == "/favicon.ico":  # browsers ask for it
             self.answer(HTTPStatus.NO_CONTENT, "")
-        elif address.path != "/":
+        elif path != "/":
             self.send_error(HTTPStatus.NOT_FOUND)
-        elif text := " ".join(parse_qs(address.query).get("source", [])):
+        elif text := " ".join(parse_qs(query).get("source", [])):
             try:
                 self.answer(HTTPStatus.OK, self.server.explore(text))
             except UserError as error:
