@@ -6,6 +6,7 @@ import signal
 import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from http.client import HTTPConnection
 from urllib.parse import urlencode
 
@@ -89,7 +90,13 @@ def test_command(server, tiny_checkpoint, tiny_data):
     assert "Address already in use" in refusal(*command[1:], server.server_port)
     assert "--port 70000: " in refusal(*command[1:], "70000")
     started = subprocess.Popen(
-        [*map(str, command), "0"], env=FRONT_DOOR.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*map(str, command), "0"],
+        env=FRONT_DOOR.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # a shell that starts the tests in the background lets them ignore Ctrl-C, and so would this process
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
     line = started.stdout.readline()
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/ .* this machine alone; Ctrl-C ends\n", line)
