@@ -148,9 +148,9 @@ def untranslated(lines: Sequence[str], expected: Sequence[Sequence[str]], lexico
     H_i are the words of the translation, S_i those of the source that :func:`words_to_translate` returns, and T(s) the
     translations of s in the lexicon. Wrong translations count, and right ones that the lexicon lacks.
 
-    As a percentage of the words of all S_i, this is the DROP-score of Malaviya, Ferreira, Martins (*Sparse and
-    Constrained Attention for Neural Machine Translation*, ACL 2018) with a lexicon in place of word alignments: of the
-    source words that are aligned with the reference, the percentage that is not aligned with the translation.
+    As a percentage of the words of all S_i, this is like the DROP-score of Malaviya, Ferreira, Martins (*Sparse and
+    Constrained Attention for Neural Machine Translation*, ACL 2018). Theirs is the percentage of the source words
+    aligned with the reference that are not aligned with the translation. Here a lexicon replaces their alignments.
     """
     return [
         sum(lexicon[word].isdisjoint(line.split()) for word in words)
