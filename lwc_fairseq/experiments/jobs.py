@@ -197,6 +197,11 @@ class Settings:
             raise UserError(f"row {row.name}: no trial has a validation loss; see {best.log('train')}")
         return best
 
+    def chosen_flags(self, row: Row) -> str:
+        """Return the flags of a row's :meth:`chosen_trial`, or no flags without one."""
+        trial = self.chosen_trial(row)
+        return self.trials_of(row)[trial] if trial else ""
+
     def jobs(self, seeds: int) -> list[Job]:
         """Return the jobs of all rows with the first seed, then with the second seed, and so on.
 
@@ -215,15 +220,14 @@ class Settings:
         return jobs
 
     def job(self, row: Row, seed: int) -> Job:
-        folder, average, trial = RunFolder(self.out, row.name, seed), None, self.chosen_trial(row)
-        flags = self.trials_of(row)[trial] if trial else ""
+        folder, average = RunFolder(self.out, row.name, seed), None
         if row.arch and self.table.average:
             last = ["--last", str(self.table.average), "--out", self.checkpoint(row.name, seed)]
             average = ["lwc-fairseq", "average", str(folder.path), *last]
         return Job(
             row=row,
             folder=folder,
-            train=self.train_command(row, folder, flags) if row.arch else None,
+            train=self.train_command(row, folder, self.chosen_flags(row)) if row.arch else None,
             average=average,
             generate=self.generate_command(row, seed) if self.is_scored(row) else None,
             needs=tuple(RunFolder(self.out, need, seed) for need in row.needs()),

@@ -378,9 +378,7 @@ def make_record(
 def flags_of_row(settings: Settings, row: Row) -> dict[str, str]:
     """Return a row's label, its preset or path, the flags that it adds to those of the table, and where its published
     value stands."""
-    flags = {"label": row.label, "arch": row.arch, "path": row.path}
-    if trial := settings.chosen_trial(row):
-        flags["chosen by trials"] = settings.trials_of(row)[trial]
+    flags = {"label": row.label, "arch": row.arch, "path": row.path, "chosen by trials": settings.chosen_flags(row)}
     if row.arch:
         flags["own optimizer"] = row.optimizer
         flags["train"] = f"{row.train.strip()} {shlex.join(settings.profile.flags_of(row.arch))}".strip()
