@@ -63,7 +63,7 @@ class FusedAdamConfig(FairseqDataclass):
 
     adam_betas: Any = field(
         default=(0.9, 0.999),
-        metadata={"help": "β₁ and β₂, decay rates of the means of gradients and squared gradients"},
+        metadata={"help": "β₁ and β₂, the decays of the means of gradients and of their squares"},
     )
     adam_eps: float = field(default=1e-8, metadata={"help": "ε, added to the root of the mean of squared gradients"})
     weight_decay: float = field(default=0.0, metadata={"help": "weight decay, decoupled from the gradient (AdamW)"})
@@ -96,11 +96,11 @@ class RMSpropConfig(FairseqDataclass):
     """The defaults are those of Zhang et al., *Asynchronous Bidirectional Decoding for NMT* (AAAI 2018)."""
 
     rmsprop_rho: float = field(
-        default=0.95, metadata={"help": "ρ, decay rate of the means of gradients and squared gradients"}
+        default=0.95, metadata={"help": "ρ, the decay of the means of gradients and of their squares"}
     )
-    rmsprop_eps: float = field(default=1e-4, metadata={"help": "ε, added to the variance of gradients"})
-    rmsprop_momentum: float = field(default=0.0, metadata={"help": "μ, momentum"})
-    weight_decay: float = field(default=0.0, metadata={"help": "weight decay"})
+    rmsprop_eps: float = field(default=1e-4, metadata={"help": "ε, added to the variance of the gradients"})
+    rmsprop_momentum: float = field(default=0.0, metadata={"help": "μ, the share of the last step that is added"})
+    weight_decay: float = field(default=0.0, metadata={"help": "weight decay, added to the gradient"})
     lr: list[float] = II("optimization.lr")  # noqa: RUF009
 
 

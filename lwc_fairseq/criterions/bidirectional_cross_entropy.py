@@ -20,7 +20,7 @@ from .chunked_cross_entropy import ChunkedCrossEntropyConfig, ChunkedCrossEntrop
 class BidirectionalCrossEntropyConfig(ChunkedCrossEntropyConfig):
     forward_weight: float = field(
         default=0.7,
-        metadata={"help": "λ of eq. 14, the weight of the forward term (paper: 0.7 for Zh-En, 0.8 for En-De)"},
+        metadata={"help": "λ of eq. 14; the paper uses 0.7 for Chinese-English and 0.8 for English-German"},
     )
 
     def check(self) -> None:

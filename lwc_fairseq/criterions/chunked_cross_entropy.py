@@ -20,7 +20,7 @@ from ..modules.chunked_cross_entropy import chunked_cross_entropy, target_slots
 
 @dataclass
 class ChunkedCrossEntropyConfig(FairseqDataclass):
-    label_smoothing: float = field(default=0.0, metadata={"help": "ε of label smoothing; 0 means none"})
+    label_smoothing: float = field(default=0.0, metadata={"help": "ε of label smoothing; 0 is none"})
     sentence_avg: bool = II("optimization.sentence_avg")
 
     def check(self) -> None:

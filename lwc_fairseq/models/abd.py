@@ -45,14 +45,15 @@ class ReverseContextConfig(RecurrentConfig):
         default=None,
         metadata={
             "help": "dropout of the word embeddings, and of the encoder states that attention reads and that the "
-            "backward decoder of abd begins with (default: the same as --dropout)"
+            "backward decoder of `abd` begins with. By default it is the value of `--dropout`, which suits long "
+            "training; give 0 for a short run"
         },
     )
     max_reverse_len_a: float = field(
         default=2.0,
         metadata={"help": "the reverse translation has at most a · n + b tokens for n source tokens; this is a"},
     )
-    max_reverse_len_b: int = field(default=0, metadata={"help": "b in --max-reverse-len-a"})
+    max_reverse_len_b: int = field(default=0, metadata={"help": "b of the same"})
 
     def check(self) -> None:
         super().check()
@@ -174,19 +175,19 @@ class ABDConfig(ReverseContextConfig):
     reverse_context: ChoiceEnum(["greedy", "reference"]) = field(  # type: ignore[valid-type]
         default="greedy",
         metadata={
-            "help": "source of the reverse target context in training: the backward decoder's states in a greedy "
-            "search, or over the reversed reference (the paper's RR); generation always searches greedily"
+            "help": "the backward states that training uses: those of a greedy search or, with `reference`, those over "
+            "the reversed reference (the paper's RR). Generation always uses a greedy search"
         },
     )
     share_all_embeddings: bool = field(
         default=False,
-        metadata={"help": "share one table between source, target and both outputs; needs a joined dictionary"},
+        metadata={"help": "one table for source, target and both outputs; needs a joined dictionary"},
     )
     init_backward_from: Optional[str] = field(  # noqa: UP045 (fairseq knows this spelling only)
         default=None,
         metadata={
-            "help": "checkpoint of an rnnsearch model of the same sizes, trained with --task concat_translation "
-            "--reverse-target; it initializes the encoder and the backward decoder"
+            "help": "checkpoint from which the encoder and the backward decoder start: an `rnnsearch` of the same "
+            "sizes, trained with `--task concat_translation --reverse-target`"
         },
     )
 

@@ -34,16 +34,17 @@ class DeepAttConfig(RNNSearchConfig):
     attention_layers: int = field(
         default=5,
         metadata={
-            "help": "K, number of encoder layers above the first (paper: 1-6); deepatt, udeepatt, vdeepatt attend to "
-            "each; wideatt and deepnmt have one attention. vdeepatt and deepnmt also have K decoder layers"
+            "help": "K, the number of encoder layers above the first; the paper runs 1 to 6. `deepatt`, `udeepatt` and "
+            "`vdeepatt` attend to each; `wideatt` and `deepnmt` have one attention. `vdeepatt` and `deepnmt` also have "
+            "K decoder layers"
         },
     )
     alignment_layer: Optional[int] = field(  # noqa: UP045 (fairseq knows this spelling only)
         default=None,
         metadata={
-            "help": "attention layer, from 0, that --print-alignment shows; -1 is the last. Default: the second, if "
-            "there is one: it aligns best with K = 2 to 5 in the paper's Table 2. For a trained model, set it with "
-            "--model-overrides '{\"alignment_layer\": 0}'"
+            "help": "number of the attention that `--print-alignment` shows, from 0; -1 is the last. By default it is "
+            "the second attention, if there is one: it aligns best with K = 2 to 5 in the paper's Table 2. For a "
+            "trained model, set it with `--model-overrides '{\"alignment_layer\": 0}'`"
         },
     )
 

@@ -52,69 +52,72 @@ class LWCTransformerConfig(FairseqDataclass):
     """The options; the defaults are the sizes of the paper's base model."""
 
     layers: int = field(
-        default=14, metadata={"help": "number of layers, shared by source and target (paper: 10 to 22)"}
+        default=14, metadata={"help": "number of layers; each serves source and target. The paper runs 10 to 22"}
     )
-    embed_dim: int = field(default=512, metadata={"help": "width of the model, d"})
+    embed_dim: int = field(default=512, metadata={"help": "width of the model, d; an even number"})
     ffn_embed_dim: int = field(default=2048, metadata={"help": "width of the feed-forward network"})
-    attention_heads: int = field(default=8, metadata={"help": "attention heads, a divisor of --embed-dim"})
-    dropout: float = field(default=0.1, metadata={"help": "dropout of embeddings and sub-layer outputs"})
-    activation_dropout: float = field(default=0.0, metadata={"help": "dropout after the feed-forward network's ReLU"})
+    attention_heads: int = field(default=8, metadata={"help": "heads of each attention, a divisor of the width"})
+    dropout: float = field(default=0.1, metadata={"help": "dropout of embeddings and of the output of each sub-layer"})
+    activation_dropout: float = field(
+        default=0.0, metadata={"help": "dropout after the ReLU of the feed-forward network"}
+    )
     attention_dropout: float = field(
-        default=0.0, metadata={"help": "dropout of attention weights; above 0, training uses the slower masked kernel"}
+        default=0.0, metadata={"help": "dropout of attention weights; above 0, training uses a slower kernel"}
     )
     layer_norm: ChoiceEnum(["deepnorm", "before", "after"]) = field(  # type: ignore[valid-type]
         default="deepnorm",
         metadata={
-            "help": "layer norm before each sub-layer (pre-norm) or after it (post-norm); deepnorm is post-norm with "
-            "weighted residuals"
+            "help": "layer norm `before` each sub-layer (pre-norm) or `after` it (post-norm); `deepnorm` is post-norm "
+            "with weighted residuals: LN(αx + f(x)), α = (2 · layers)^¼"
         },
     )
     normalize_after: Optional[bool] = field(  # noqa: UP045 (fairseq knows this spelling only)
         default=None,
-        metadata={"help": "the same as --layer-norm after; checkpoints of earlier versions have it"},
+        metadata={"help": "the same as `--layer-norm after`; checkpoints of earlier versions have it"},
     )
     residual_gain: Optional[float] = field(  # noqa: UP045
         default=None,
         metadata={
-            "help": "factor on the initial weights of each sub-layer's last projection; by default (8 * number of "
-            "layers)^(-1/4) with deepnorm, and 1/sqrt(2 * number of layers) otherwise; 1 is plain Xavier"
+            "help": "factor on the initial weights of each sub-layer's last projection; by default (8 · layers)^-¼ "
+            "with `deepnorm` and 1/√(2 · layers) otherwise; 1 is plain Xavier. DeepNorm's authors also scale the "
+            "weights of values and of the first feed-forward matrix; here, these are Xavier's, and those of queries, "
+            "keys and values are divided by √2, as in fairseq"
         },
     )
     windows: Optional[str] = field(  # noqa: UP045
         default=None,
         metadata={
-            "help": "width of each layer's window, as in 3,5,7: in a layer of width k, a source token attends to the k "
-            "source tokens around it, and a target token to the whole source and to the last k target tokens"
+            "help": "width of each layer's window, separated by commas, as in `3,5,7` for three layers; give as many "
+            "widths as `--layers`. In a layer of width k, a source token attends to the k source tokens around it, and "
+            "a target token to the whole source and to the last k target tokens. Not with `--unshared-weights`"
         },
     )
     alignment_layer: int = field(
-        default=-1, metadata={"help": "layer whose attention --print-alignment shows, from 0; -1 is the last"}
+        default=-1, metadata={"help": "layer whose attention `--print-alignment` shows, from 0; -1 is the last"}
     )
     share_all_embeddings: bool = field(
         default=False,
-        metadata={"help": "accepted because other models have it; here source, target and output always share theirs"},
+        metadata={"help": "changes nothing: source, target and output share one table in any case"},
     )
     unshared_weights: bool = field(
-        default=False, metadata={"help": "ablation: half of --layers process the source, the other half the target"}
+        default=False, metadata={"help": "ablation: half of the layers serve the source, the other half the target"}
     )
     separate_attention: bool = field(
         default=False,
-        metadata={"help": "ablation: attention to the target so far, then to the source, instead of mixed attention"},
+        metadata={"help": "ablation: one attention to the target so far, then one to the source"},
     )
     positions: ChoiceEnum(["paper", "fairseq"]) = field(  # type: ignore[valid-type]
         default="paper",
         metadata={
-            "help": "sinusoids of the positions: 'paper' for those of Vaswani et al., or fairseq's, which have another "
-            "order, other frequencies and another first position; imported models have fairseq's"
+            "help": "sinusoids: `paper` for those of Vaswani et al., or those of `fairseq`, which have another order, "
+            "other frequencies and another first position. Imported models have fairseq's"
         },
     )
-    no_side_embedding: bool = field(default=False, metadata={"help": "ablation: omit the source/target embedding"})
-    no_position_embedding: bool = field(default=False, metadata={"help": "ablation: omit the position embedding"})
+    no_side_embedding: bool = field(default=False, metadata={"help": "ablation: no source and target embeddings"})
+    no_position_embedding: bool = field(default=False, metadata={"help": "ablation: no positions"})
     checkpoint_activations: bool = field(
         default=False,
-        metadata={
-            "help": "keep only the input of each layer and recompute the layer for its gradients: less memory, slower"
-        },
+        metadata={"help": "computes activations again in the backward pass: less memory, slower"},
     )
     max_source_positions: int = II("task.max_source_positions")
     max_target_positions: int = II("task.max_target_positions")

@@ -52,13 +52,14 @@ class NSCConfig(ReverseContextConfig):
     reverse_model: Optional[str] = field(  # noqa: UP045 (fairseq knows this spelling only)
         default=None,
         metadata={
-            "help": "checkpoint of the right-to-left model: rnnsearch with the same sizes, trained with --task "
-            "concat_translation --reverse-target; required to start training, then part of the model's own checkpoint"
+            "help": "checkpoint of the right-to-left model: an `rnnsearch` of the same sizes, trained with `--task "
+            "concat_translation --reverse-target`. Training needs it at its start, and puts it into the model's own "
+            "checkpoint"
         },
     )
     reverse_beam: int = field(
         default=10,
-        metadata={"help": "beam of the search for the reverse translation (paper: 10); 1 searches greedily"},
+        metadata={"help": "beam of the search for the reverse translation; 1 is greedy. The paper uses 10"},
     )
 
     def check(self) -> None:

@@ -36,29 +36,29 @@ class ConcatTranslationConfig(TranslationConfig):
 
     reverse_target: bool = field(
         default=False,
-        metadata={"help": "train and generate targets from right to left; hypotheses are printed in reading order"},
+        metadata={"help": "trains and generates targets from right to left, and prints them in reading order"},
     )
     gnmt_length_penalty: bool = field(
         default=False,
-        metadata={"help": "divide a hypothesis' score by ((5 + length) / 6)^lenpen instead of length^lenpen"},
+        metadata={"help": "divides scores by ((5 + length) / 6)^lenpen instead of by length^lenpen"},
     )
     agreement_path: Optional[str] = field(  # noqa: UP045 (fairseq knows this spelling only)
         default=None,
         metadata={
-            "help": "checkpoint(s) of right-to-left models, trained with --reverse-target; rank the hypotheses of "
-            "these models and of the models in --path by the sum of both scores"
+            "help": "checkpoints of right-to-left models (trained with `--reverse-target`), which search and rank "
+            "together with those of `--path`: the sum of both scores ranks the hypotheses of both"
         },
     )
     stock_search: bool = field(
         default=False,
-        metadata={"help": "generate with fairseq's own beam search, which finds the same hypotheses but is slower"},
+        metadata={"help": "searches with fairseq's own loop, which finds the same hypotheses but is slower"},
     )
     print_reverse: bool = field(
         default=False,
         metadata={
-            "help": "also print the reverse translation of abd and nsc models (in an ensemble, of the first such "
-            "model) to standard output, as lines R- in subwords, before the other lines of the batch; "
-            "fairseq-interactive prints them without numbers"
+            "help": "prints the reverse translation of `abd`, `nsc_rt` and `nsc_hs` (in an ensemble, of the first such "
+            "model), too, as lines `R-` in sub-words before the other lines of a batch. fairseq-interactive prints "
+            "them without numbers"
         },
     )
 

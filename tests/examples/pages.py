@@ -1,4 +1,4 @@
-"""What a Markdown page holds: commands, scripts, tables of options, links."""
+"""What a Markdown page holds: commands, scripts, links."""
 
 import re
 from pathlib import Path
@@ -23,19 +23,6 @@ def commands(page: Path) -> list[str]:
 def scripts(page: Path) -> list[str]:
     """The page's blocks of Python."""
     return re.findall(r"```python\n(.*?)```", read(page), flags=re.DOTALL)
-
-
-def option_tables(page: Path) -> dict[str, dict[str, str]]:
-    """The defaults of options, as the page prints them, by the name that heads the table."""
-    tables: dict[str, dict[str, str]] = {}
-    rows: dict[str, str] = {}
-    for line in read(page).splitlines():
-        if line.startswith("| option") or not line:
-            head = re.match(r"\| option of `(\w+)` \| default \|", line)
-            rows = tables.setdefault(head[1], {}) if head else {}
-        elif row := re.match(r"\| `--([\w-]+)` \| ([^|]+) \|", line):
-            rows[row[1]] = row[2].strip()
-    return tables
 
 
 def links(page: Path) -> list[tuple[Path, str]]:
