@@ -30,39 +30,39 @@ Source = str | os.PathLike
 class Settings(TypedDict, total=False):
     """Options of the task and of batches that override those in the checkpoint."""
 
-    source_lang: str  # the language of the sources, as in the names of the data's files
-    target_lang: str  # the language of the translations
-    gnmt_length_penalty: bool  # divide a hypothesis' score by ((5 + length) / 6)^lenpen instead of length^lenpen
-    agreement_path: str  # right-to-left models, separated by colons: rank by the sum of both directions' scores
-    stock_search: bool  # use fairseq's own beam search, which finds the same hypotheses but is slower
-    batch_size: int | None  # the most sentences of a batch; None for no limit
-    max_tokens: int | None  # the most tokens of a batch; None for no limit
+    source_lang: str  #: the language of the sources, as in the names of the data's files
+    target_lang: str  #: the language of the translations
+    gnmt_length_penalty: bool  #: divide a hypothesis' score by ((5 + length) / 6)^lenpen instead of length^lenpen
+    agreement_path: str  #: right-to-left models, separated by colons: rank by the sum of both directions' scores
+    stock_search: bool  #: use fairseq's own beam search, which finds the same hypotheses but is slower
+    batch_size: int | None  #: the most sentences of a batch; None for no limit
+    max_tokens: int | None  #: the most tokens of a batch; None for no limit
 
 
 class SearchOptions(TypedDict, total=False):
     """The options of a search besides `beam`. The defaults are those of fairseq-generate."""
 
-    max_len_a: float  # the translation of a source of n tokens has at most max_len_a · n + max_len_b tokens
-    max_len_b: int  # by default 200
-    min_len: int  # the least number of words of a translation; by default 1
-    lenpen: float  # the power of the length penalty: more than 1, the default, favours long translations
-    unnormalized: bool  # compare translations without a length penalty
-    unkpen: float  # the penalty of unknown words; below 0 it favours them
-    temperature: float  # above 1, the probabilities are more even; below 1, more peaked
-    no_repeat_ngram_size: int  # no sequence of so many words may occur twice in a translation
-    match_source_len: bool  # translations have as many words as their sources
-    sampling: bool  # draw `beam` translations at random, instead of searching for the best ones
-    sampling_topk: int  # draw from so many most probable words
-    sampling_topp: float  # draw from the most probable words that together have this probability
-    diverse_beam_groups: int  # search in so many groups of the beam, which differ from each other
-    diverse_beam_strength: float  # how much the groups differ; by default 0.5
-    diversity_rate: float  # the penalty of words that continue the same hypothesis
+    max_len_a: float  #: the translation of a source of n tokens has at most max_len_a · n + max_len_b tokens
+    max_len_b: int  #: by default 200
+    min_len: int  #: the least number of words of a translation; by default 1
+    lenpen: float  #: the power of the length penalty: more than 1, the default, favours long translations
+    unnormalized: bool  #: compare translations without a length penalty
+    unkpen: float  #: the penalty of unknown words; below 0 it favours them
+    temperature: float  #: above 1, the probabilities are more even; below 1, more peaked
+    no_repeat_ngram_size: int  #: no sequence of so many words may occur twice in a translation
+    match_source_len: bool  #: translations have as many words as their sources
+    sampling: bool  #: draw `beam` translations at random, instead of searching for the best ones
+    sampling_topk: int  #: draw from so many most probable words
+    sampling_topp: float  #: draw from the most probable words that together have this probability
+    diverse_beam_groups: int  #: search in so many groups of the beam, which differ from each other
+    diverse_beam_strength: float  #: how much the groups differ; by default 0.5
+    diversity_rate: float  #: the penalty of words that continue the same hypothesis
 
 
 class GenerateOptions(SearchOptions, total=False):
     """The options of `Translator.generate`. With `attention`, `load` makes "hard" the default of `print_alignment`."""
 
-    print_alignment: Literal["hard", "soft"]  # fill "attention", and "alignment" with pairs (hard) or weights (soft)
+    print_alignment: Literal["hard", "soft"]  #: fill "attention", and "alignment" with pairs (hard) or weights (soft)
 
 
 class Translator(GeneratorHubInterface):

@@ -27,9 +27,9 @@ class DecoderAttention:
     """A decoder's attention weights for a given translation (B, m): one tensor per layer, lowest layer first. A layer
     has the same number of heads in each list."""
 
-    source: list[Tensor]  # (B, H, m, n)
-    target: list[Tensor] = field(default_factory=list)  # (B, H, m, m), over the tokens read so far; may be empty
-    reverse: list[Tensor] = field(default_factory=list)  # (B, H, m, T), over a reverse translation; may be empty
+    source: list[Tensor]  #: (B, H, m, n)
+    target: list[Tensor] = field(default_factory=list)  #: (B, H, m, m), over the tokens read so far; may be empty
+    reverse: list[Tensor] = field(default_factory=list)  #: (B, H, m, T), over a reverse translation; may be empty
 
 
 class TranslationModel(FairseqEncoderDecoderModel):

@@ -104,21 +104,21 @@ def run_together(layers: list[GRULayer], inputs: list[Tensor]) -> list[Tensor]:
 class Memory(NamedTuple):
     """A memory before projection. Without a padding mask, all positions are read."""
 
-    states: Tensor  # (S, n, D)
-    padding_mask: Tensor | None = None  # (S, n)
-    columns: Tensor | None = None  # (S, n): for each column of the tokens, the position of its state
+    states: Tensor  #: (S, n, D)
+    padding_mask: Tensor | None = None  #: (S, n)
+    columns: Tensor | None = None  #: (S, n): for each column of the tokens, the position of its state
 
 
 class ProjectedMemory(NamedTuple):
     """A memory with the projections that one attention computes before the first step."""
 
-    states: Tensor
-    padding_mask: Tensor | None
-    columns: Tensor | None
-    keys: Tensor  # (S, n, d), or (S, H, n, d/H) with several heads
-    values: Tensor  # (S, n, D), or (S, H, n, d/H) with several heads
-    # (S, n, 3d), for kernels: W h, the input product of the GRU that takes the context. In the first memory of a group,
-    # it includes the bias b.
+    states: Tensor  #: as in :class:`Memory`
+    padding_mask: Tensor | None  #: as in :class:`Memory`
+    columns: Tensor | None  #: as in :class:`Memory`
+    keys: Tensor  #: (S, n, d), or (S, H, n, d/H) with several heads
+    values: Tensor  #: (S, n, D), or (S, H, n, d/H) with several heads
+    #: (S, n, 3d), for kernels: W h, the input product of the GRU that takes the context. In the first memory of a
+    #: group, it includes the bias b.
     gates: Tensor | None = None
 
 
@@ -520,6 +520,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         self.need_attn = True
 
     def make_layer(self, input_dim: int, dim: int, groups: list[list[int]], heads: int, plain: bool) -> nn.Module:
+        """Build a layer; the arguments are those of :class:`ConditionalGRU`."""
         return ConditionalGRU(input_dim, dim, groups, heads, plain)
 
     def by_layer(self, memories: Sequence) -> Iterator[tuple[ConditionalGRU, list]]:
