@@ -113,7 +113,7 @@ def linkcode_resolve(domain: str, info: dict[str, str]) -> str | None:
     for name in info["fullname"].split("."):
         found = getattr(found, name, None)
     found = inspect.unwrap(found) if callable(found) else found
-    if not (inspect.isclass(found) or inspect.isfunction(found)):
+    if not (inspect.isclass(found) or inspect.isfunction(found) or inspect.ismethod(found)):
         return None
     path = Path(inspect.getsourcefile(found))
     if not path.is_relative_to(ROOT / "lwc_fairseq"):
