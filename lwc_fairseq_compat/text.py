@@ -95,8 +95,11 @@ def read_codes_in_any_locale(init, self, cfg):
     mark comes first, it misses the version and reads the codes as those of its first version. Needed: always.
     """
     from fairseq.file_utils import cached_path
-    from subword_nmt.apply_bpe import BPE
 
+    try:
+        from subword_nmt.apply_bpe import BPE
+    except ImportError as error:
+        raise UserError("--bpe subword_nmt needs another package: pip install subword-nmt") from error
     codes = read_utf8(cached_path(cfg.bpe_codes))
     has_header = codes.startswith("#version:")
     lines = codes.rstrip("\n").split("\n")[has_header:] or [""]

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 
 import pytest
 from fairseq.data import Dictionary
@@ -113,6 +114,12 @@ def test_sub_words_of_python_programs(tmp_path):
 def test_codes_that_are_none(tmp_path, codes, line):
     (tmp_path / "codes").write_text(codes)
     with pytest.raises(UserError, match=f"codes, line {line}: not a code of subword-nmt"):
+        make_subwords("subword_nmt", str(tmp_path / "codes"))
+
+
+def test_codes_without_the_package_that_applies_them(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "subword_nmt.apply_bpe", None)
+    with pytest.raises(UserError, match="--bpe subword_nmt needs another package: pip install subword-nmt"):
         make_subwords("subword_nmt", str(tmp_path / "codes"))
 
 
