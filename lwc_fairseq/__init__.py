@@ -10,12 +10,11 @@ import importlib
 from typing import TYPE_CHECKING
 
 import lwc_fairseq_compat
+from lwc_fairseq_compat import __version__ as __version__
 from lwc_fairseq_compat.hooks import after_fairseq
 
 if TYPE_CHECKING:
     from .hub import load as load
-
-__version__ = "0.1.0"
 
 FAIRSEQ = "0.12.2"
 """The version of fairseq that this package is for."""

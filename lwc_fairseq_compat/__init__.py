@@ -15,6 +15,8 @@ import warnings
 
 __all__ = ["UserError", "activate"]
 
+__version__ = "0.1.0"
+
 try:
     from .errors import UserError
     from .hooks import Finder

@@ -16,8 +16,7 @@ from fairseq.file_io import PathManager
 from omegaconf import OmegaConf
 
 import lwc_fairseq_compat
-from conftest import LONG, ROOT, TINY_TRAINING, hypotheses, run
-from environments import environment_without, packages_of
+from conftest import LONG, TINY_TRAINING, hypotheses, run
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.stack import FUSED_KERNEL_WEIGHTS
 
@@ -161,32 +160,6 @@ print(*files)
 def test_patches_of_one_function_are_applied_in_the_order_of_the_files():
     done = subprocess.run([sys.executable, "-c", PATCHES_OF_ONE_FUNCTION], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["processes.py", "batches.py", "contextlib.py", "trainer.py"]
-
-
-@pytest.fixture(scope="module")
-def compat_alone(tmp_path_factory):
-    """An environment in which lwc_fairseq_compat is installed, and lwc_fairseq is not."""
-    folder = tmp_path_factory.mktemp("alone")
-    environment = environment_without(folder, "lwc_fairseq")
-    site = packages_of(folder)
-    shutil.copytree(ROOT / "lwc_fairseq_compat", site / "lwc_fairseq_compat")
-    metadata = site / "lwc_fairseq_compat-0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: lwc_fairseq_compat\nVersion: 0\n")
-    (metadata / "entry_points.txt").write_text("[torch.backends]\nlwc_fairseq_compat = lwc_fairseq_compat:activate\n")
-    return {"cwd": folder, **environment}
-
-
-def test_without_the_plugin_the_stock_transformer_trains_and_translates(tiny_data, compat_alone, tmp_path):
-    where = "import importlib.util, sys, torch; print(importlib.util.find_spec('lwc_fairseq'), *sys.modules.values())"
-    said = run("python", "-c", where, **compat_alone).stdout
-    assert said.startswith("None ") and f"'lwc_fairseq_compat' from '{packages_of(compat_alone['cwd'])}" in said
-
-    sizes = (*STOCK["transformer"], *TINY_TRAINING, "--max-update", "2")
-    run("fairseq-train", tiny_data, "--arch", "transformer", *sizes, "--save-dir", tmp_path, **compat_alone)
-    checkpoint = tmp_path / "checkpoint_last.pt"
-    output = run("fairseq-generate", tiny_data, "--path", checkpoint, "--beam", "2", "--cpu", **compat_alone)
-    assert len(hypotheses(output.stdout)) == 20
 
 
 def test_weights_only_loading_takes_what_fairseq_writes(tmp_path):
