@@ -104,6 +104,24 @@ def test_without_the_plugin_the_stock_transformer_trains_and_translates(tiny_dat
 
 
 @LONG
+def test_fairseqs_own_examples_run_as_the_readme_shows(tiny_text, compat_alone, tmp_path):
+    """With few sentences."""
+    text = shutil.copytree(tiny_text, tmp_path / "text")
+    for language, sentence in (("de", "ein mann fährt fahrrad ."), ("en", "a man rides a bike .")):
+        with open(text / f"train.{language}", "a", encoding="utf-8") as file:
+            file.write(f"{sentence}\n" * 20)
+    _, _, examples = (ROOT / "lwc_fairseq_compat" / "README.md").read_text().partition("## What was run")
+    script = "\n".join(["set -eo pipefail", *re.findall(r"```bash\n(.*?)```", examples, re.DOTALL)])
+    said = run("bash", "-c", script, SUBWORDS=str(text), TEXT=str(text), **compat_alone)
+    assert re.search(r"BLEU4 = \d", said.stdout)
+    assert re.search(r"\nC-0\ta man\nH-0\t\S+\t.*\ba man\b", said.stdout)
+    assert re.search(r"Perplexity: \d", said.stdout + said.stderr)
+    assert {path.parent.name for path in compat_alone["cwd"].glob("checkpoints/*/checkpoint_best.pt")} == {
+        *("translation", "english", "roberta")
+    }
+
+
+@LONG
 def test_pip_installs_and_removes_both_in_any_order(wheels, without_both):
     packages = packages_of(without_both["cwd"])
     alone, plugin = f"{packages}/lwc_fairseq_compat_alone/lwc_fairseq_compat/", f"{packages}/lwc_fairseq_compat/"
@@ -127,3 +145,10 @@ def test_pip_installs_and_removes_both_in_any_order(wheels, without_both):
         run(*PIP, *command, name if command is remove else wheels[name], **without_both)
         assert location(without_both).startswith(expected), (command, name)
     assert not list(packages.glob("lwc_*"))
+
+
+@LONG
+def test_an_editable_installation(wheels, without_both):
+    source = wheels["lwc_fairseq"].parent / "source" / "lwc_fairseq_compat"
+    run(*PIP, "install", "-q", "--no-deps", "--no-build-isolation", "-e", source, **without_both)
+    assert location(without_both) == str(source / "__init__.py")

@@ -1,8 +1,8 @@
 """What the distribution that holds this compatibility package alone adds to it.
 
 pip deletes every file of the distribution that it removes, even if another distribution has installed the same file.
-So this distribution keeps the package beside this file instead of in ``site-packages``, where the distribution of a
-plugin may have installed it too.
+So this distribution keeps the package in a folder of its own instead of in ``site-packages``, where the distribution of
+a plugin may have installed it too.
 """
 
 import sys
@@ -12,9 +12,10 @@ from pathlib import Path
 
 def activate():
     """Make fairseq importable in this process, with the package that another distribution has installed, if any."""
-    found = find_spec("lwc_fairseq_compat")
-    if found is None or found.origin is None:  # a folder without __init__.py has no origin
-        sys.path.append(str(Path(__file__).parent))
+    installed = find_spec("lwc_fairseq_compat")
+    if installed is None or installed.origin is None:  # a folder without __init__.py has no origin
+        own = find_spec(f"{__name__}.lwc_fairseq_compat")  # elsewhere in an editable installation
+        sys.path.append(str(Path(own.origin).parents[1]))
     import lwc_fairseq_compat
 
     lwc_fairseq_compat.activate()
