@@ -20,6 +20,7 @@ from front_door import FrontDoor
 import lwc_fairseq  # noqa: F401  (registers the models)
 from lwc_fairseq import cli
 from lwc_fairseq.models.abd import ABDConfig, ABDModel
+from lwc_fairseq.models.abd_lwc import ABDLWCConfig, ABDLWCModel
 from lwc_fairseq.models.lwc_transformer import LWCTransformerConfig, LWCTransformerModel
 from lwc_fairseq.models.rnnsearch import RecurrentModel
 from lwc_fairseq_compat import UserError
@@ -42,6 +43,14 @@ def make_lwc(types: int = 17, dtype: torch.dtype = torch.float64, seed: int = 0,
     positions = {"max_source_positions": 50, "max_target_positions": 50}
     config = LWCTransformerConfig(**{**sizes, **positions, **settings})
     return make_model(LWCTransformerModel, config, make_dictionary(types), make_dictionary(types), dtype, seed)
+
+
+def make_abd_lwc(types: int = 17, dtype: torch.dtype = torch.float64, seed: int = 0, **settings) -> ABDLWCModel:
+    """A small model, as `make_lwc`."""
+    sizes = {"layers": 3, "embed_dim": 16, "ffn_embed_dim": 24, "attention_heads": 2, "dropout": 0.0}
+    positions = {"max_source_positions": 50, "max_target_positions": 50}
+    config = ABDLWCConfig(**{**sizes, **positions, **settings})
+    return make_model(ABDLWCModel, config, make_dictionary(types), make_dictionary(types), dtype, seed)
 
 
 def make_deepatt(

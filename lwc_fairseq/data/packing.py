@@ -1,13 +1,18 @@
 """Padded batches and the packed stream: which real token stands where.
 
 The stream holds, for each sentence of the batch, its n source tokens (with EOS) and then its m target input tokens,
-and nothing else: T = Σ (n + m) rows, no padding. Everything here is index arithmetic and needs no weights.
+and nothing else: T = Σ (n + m) rows, no padding. In `abd_lwc`, the target consists of several segments. Everything here
+is index arithmetic and needs no weights.
 """
 
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+SOURCE, TARGET, BACKWARD, REFERENCE = range(4)
+"""The sides: the source, the target and, in `abd_lwc` alone, the backward translation, which the target reads, and the
+reversed reference, which no other side reads."""
 
 
 @dataclass(frozen=True)
@@ -19,16 +24,16 @@ class Packing:
     """
 
     tokens: Tensor  # (T,) token ids
-    positions: Tensor  # (T,) from 0 in the source, and again from 0 in the target
-    sides: Tensor  # (T,) 0 for source tokens, 1 for target tokens
+    positions: Tensor  # (T,) from 0 in each segment
+    sides: Tensor  # (T,) SOURCE, TARGET, ...
     source_rows: Tensor  # (Σn,) rows that hold source tokens
-    target_rows: Tensor  # (Σm,) rows that hold target tokens
+    target_rows: Tensor  # (Σm,) all other rows
     source_lengths: Tensor  # (B,) n
     offsets: Tensor  # (B + 1,) row where each sentence begins, int32; the last is T
-    slots: Tensor  # (T,) into (B, source_width + target_width): the columns of src_tokens, then of prev_output_tokens
+    slots: Tensor  # (T,) into (B, source_width + target_width): the columns of src_tokens, then of the other segments
     sentence_slots: Tensor  # (T,) into (B, length): sentences side by side, padded on the right
     source_slots: Tensor  # (Σn,) into (B, source_width): the columns of src_tokens
-    target_slots: Tensor  # (Σm,) into (B, target_width): the columns of prev_output_tokens
+    target_slots: Tensor  # (Σm,) into (B, target_width): the columns of the other segments
     length: int  # max (n + m)
     source_length: int  # max n
     source_width: int
@@ -41,7 +46,7 @@ class Packing:
 
 
 def pack(src_tokens: Tensor, prev_output_tokens: Tensor, padding_idx: int) -> Packing:
-    """Pack a batch; padding may stand on either side of either tensor.
+    """Pack a batch of sources and targets; padding may stand on either side of either tensor.
 
     Args:
         src_tokens: (B, source_width) token ids.
@@ -51,29 +56,42 @@ def pack(src_tokens: Tensor, prev_output_tokens: Tensor, padding_idx: int) -> Pa
     On a GPU the packed length is not known before the device has counted it, so this waits for the device. Batches
     that are packed while they are collated, on the CPU, avoid that.
     """
-    device = src_tokens.device
-    source_width, target_width = src_tokens.size(1), prev_output_tokens.size(1)
+    return pack_segments({SOURCE: src_tokens, TARGET: prev_output_tokens}, padding_idx)
+
+
+def pack_segments(segments: dict[int, Tensor], padding_idx: int) -> Packing:
+    """Pack a batch in which each sentence consists of several segments; padding may stand on either side of each.
+
+    Args:
+        segments: for each side, (B, width) token ids, in the order in which the stream holds them; the source is first.
+        padding_idx: the token that is left out.
+    """
+    source_width, *target_widths = (tokens.size(1) for tokens in segments.values())
+    target_width = sum(target_widths)
     width = source_width + target_width
-    grid = torch.cat([src_tokens, prev_output_tokens], dim=1)  # (B, width)
+    grid = torch.cat([*segments.values()], dim=1)  # (B, width)
     real = grid.ne(padding_idx)
+    by_segment = real.split([source_width, *target_widths], dim=1)
+    position = torch.cat([is_real.cumsum(1) for is_real in by_segment], dim=1) - 1
+    side = torch.cat([torch.full_like(tokens[0], side) for side, tokens in segments.items()])  # (width,)
 
     source_lengths = real[:, :source_width].sum(1)
     lengths = real.sum(1)
-    offsets = torch.zeros(lengths.numel() + 1, dtype=torch.long, device=device)
+    offsets = torch.zeros(lengths.numel() + 1, dtype=torch.long, device=grid.device)
     torch.cumsum(lengths, dim=0, out=offsets[1:])
 
     grid_slots = real.flatten().nonzero().squeeze(1)  # (T,): row by row, so each source precedes its target
     sentence = grid_slots.div(width, rounding_mode="floor") if width else grid_slots
     column = grid_slots - sentence * width
-    index = torch.arange(grid_slots.numel(), device=device) - offsets[sentence]  # within its sentence
+    index = torch.arange(grid_slots.numel(), device=grid.device) - offsets[sentence]  # within its sentence
     is_target = column >= source_width
     source_rows, target_rows = (~is_target).nonzero().squeeze(1), is_target.nonzero().squeeze(1)
 
     length = int(lengths.max()) if lengths.numel() else 0
     return Packing(
         tokens=grid.flatten()[grid_slots],
-        positions=index - is_target * source_lengths[sentence],
-        sides=is_target.long(),
+        positions=position.flatten()[grid_slots],
+        sides=side[column],
         source_rows=source_rows,
         target_rows=target_rows,
         source_lengths=source_lengths,

@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from ..data.packing import SOURCE, TARGET
 from ..models.lwc_transformer import CoordinatedStack, LWCTransformerModel
 from ..modules.mixed_attention import who_sees_whom
 from .graphs import OutputLayer, Tensors, as_mask, attend, write_attention_graphs
@@ -29,7 +30,7 @@ class EncoderGraph(nn.Module):
         itself = torch.eye(source.size(1), dtype=torch.bool)  # lets padding attend to something
         masks = {}
         for window in set(stack.windows):
-            sees = who_sees_whom(0, position[:, None], 0, position, window)
+            sees = who_sees_whom(SOURCE, position[:, None], SOURCE, position, window)
             masks[window] = as_mask((sees & is_word[:, None]) | itself)
         memory: dict[str, Tensor] = {}
         for i, (layer, window) in enumerate(zip(stack.layers, stack.windows, strict=True)):
@@ -58,7 +59,7 @@ class StepGraph(nn.Module):
         token = torch.arange(visible.size(2)) // beam
         masks = {}
         for window in set(stack.windows):
-            to_target = visible & who_sees_whom(1, length, 1, token, window)
+            to_target = visible & who_sees_whom(TARGET, length, TARGET, token, window)
             masks[window] = as_mask(torch.cat([to_source, to_target, to_itself], dim=2))
         new: dict[str, Tensor] = {}
         for i, (layer, window) in enumerate(zip(stack.layers, stack.windows, strict=True)):

@@ -4,6 +4,7 @@ import fairseq  # noqa: F401 (registers everything here, before a file of this f
 
 from . import lwc_ablations, transformer
 from .abd import ABDConfig, ABDModel
+from .abd_lwc import ABDLWCConfig, ABDLWCModel
 from .deepatt import DeepAttConfig, DeepAttModel
 from .interface import BidirectionalModel, DecoderAttention, TranslationModel, register_preset
 from .lwc_transformer import CoordinatedLayer, CoordinatedStack, LWCTransformerConfig, LWCTransformerModel
@@ -12,6 +13,8 @@ from .rnnsearch import RecurrentModel, RNNSearchConfig, RNNSearchModel
 
 __all__ = [
     "ABDConfig",
+    "ABDLWCConfig",
+    "ABDLWCModel",
     "ABDModel",
     "BidirectionalModel",
     "CoordinatedLayer",

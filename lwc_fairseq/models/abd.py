@@ -31,13 +31,13 @@ from lwc_fairseq_compat.dictionaries import OtherWords, check_words
 
 from ..data.reverse import is_reversed, reverse_inputs
 from ..modules.recurrent import DecodingState, Memory, RecurrentDecoder, SourceMemory, Steps
-from ..modules.reverse_search import ReverseTranslation, reverse_memory, search_greedily
-from .interface import BidirectionalModel, DecoderAttention
+from ..modules.reverse_search import ReverseLimits, ReverseTranslation, reverse_memory, search_greedily
+from .interface import BidirectionalModel, DecoderAttention, ReverseContextModel
 from .rnnsearch import RecurrentConfig, RecurrentModel
 
 
 @dataclass
-class ReverseContextConfig(RecurrentConfig):
+class ReverseContextConfig(ReverseLimits, RecurrentConfig):
     """The options of ABD and its relatives. The defaults are the papers' sizes."""
 
     dropout: float = field(default=0.3, metadata={"help": "dropout of the readouts, before the softmax"})
@@ -49,29 +49,14 @@ class ReverseContextConfig(RecurrentConfig):
             "training; give 0 for a short run"
         },
     )
-    max_reverse_len_a: float = field(
-        default=2.0,
-        metadata={"help": "the reverse translation has at most a · n + b tokens for n source tokens; this is a"},
-    )
-    max_reverse_len_b: int = field(default=0, metadata={"help": "b of the same"})
 
     def check(self) -> None:
         super().check()
-        if self.max_reverse_len_a < 0 or self.max_reverse_len_b < 0:
-            raise UserError(
-                f"--max-reverse-len-a {self.max_reverse_len_a} --max-reverse-len-b {self.max_reverse_len_b}: "
-                "must not be negative"
-            )
-
-    def reverse_limits(self, source: Memory) -> Tensor:
-        """Return the maximum number of tokens of each reverse translation, (S,), at least 1."""
-        assert source.padding_mask is not None
-        lengths = (~source.padding_mask).sum(1)
-        return (self.max_reverse_len_a * lengths + self.max_reverse_len_b).long().clamp(min=1)
+        self.check_limits()
 
 
-class ReverseContextModel(RecurrentModel):
-    """A model whose decoder reads the source and a reverse translation: the whole translation, from right to left.
+class RecurrentReverseModel(RecurrentModel, ReverseContextModel):
+    """A recurrent model whose decoder reads the source and a reverse translation.
 
     Its training may start from the checkpoint of a right-to-left model. For generation, fairseq builds the model again,
     and loads the model's own checkpoint. By that time, the right-to-left checkpoint may have been deleted. So
@@ -130,7 +115,9 @@ def with_prefix(weights: dict[str, Tensor], old: str, new: str) -> dict[str, str
     return {name: new + name.removeprefix(old) for name in weights if name.startswith(old)}
 
 
-def load_right_to_left(model: ReverseContextModel, checkpoint: dict, source: str, names: dict[str, str], task) -> None:
+def load_right_to_left(
+    model: RecurrentReverseModel, checkpoint: dict, source: str, names: dict[str, str], task
+) -> None:
     """Copy weights of a right-to-left model into a model.
 
     Args:
@@ -224,11 +211,12 @@ class ABDDecoder(RecurrentDecoder):
 
     def search(self, encoder_out: SourceMemory, start: DecodingState) -> ReverseTranslation:
         """Search greedily for the reverse translation, from the backward decoder's state `start`."""
-        return search_greedily(self.backward_decoder, start, self.cfg.reverse_limits(*encoder_out.memories))
+        (source,) = encoder_out.memories
+        return search_greedily(self.backward_decoder, start, self.cfg.reverse_limits(source))
 
 
 @register_model("abd", dataclass=ABDConfig)
-class ABDModel(ReverseContextModel, BidirectionalModel):
+class ABDModel(RecurrentReverseModel, BidirectionalModel):
     """Encoder, backward decoder (eq. 1-4) and forward decoder (eq. 5-13).
 
         h_i = [GRU(h_{i-1}, E_{x_i}); GRU(h_{i+1}, E_{x_i})]

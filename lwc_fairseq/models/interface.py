@@ -63,8 +63,13 @@ class TranslationModel(FairseqEncoderDecoderModel):
         """
         raise NotImplementedError
 
+
+class ReverseContextModel(TranslationModel):
+    """A model whose decoder reads a reverse translation: the whole translation, from right to left."""
+
     def reverse_translations(self, src_tokens: Tensor) -> Tensor:
-        """Return the translations (B, T) to whose tokens `reverse` gives weights, with padding on the right."""
+        """Return the translations (B, T) of sources (B, n), with padding on the right. They hold the tokens to which
+        the lists `reverse` of :meth:`attention` give weights."""
         raise NotImplementedError
 
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ..data.packing import Packing
+from ..data.packing import SOURCE, Packing
 from ..modules.mixed_attention import (
     PaddedAttention,
     StepAttention,
@@ -72,7 +72,7 @@ class PackedSeparateAttention:
     """
 
     def __init__(self, packing: Packing, dropout: float, window: int | None = None):
-        own_side, source = separate_attention_masks(packing.source_lengths, packing.length, window)
+        own_side, source = separate_attention_masks(packing, window)
         self._to_own_side = PaddedAttention(packing, own_side, dropout)
         self._to_source = PaddedAttention(packing, source, dropout)
         self.is_target = packing.sides.bool()[:, None]
@@ -90,21 +90,20 @@ class PackedSeparateAttention:
         return torch.where(self.is_target, new, old)
 
 
-def separate_attention_masks(source_lengths: Tensor, length: int, window: int | None) -> tuple[Tensor, Tensor]:
-    """Return the masks of self-attention and of source attention, for sentences padded on the right to `length`.
+def separate_attention_masks(packing: Packing, window: int | None) -> tuple[Tensor, Tensor]:
+    """Return the masks of self-attention and of source attention, for the sentences of a packed stream, padded on the
+    right.
 
     Args:
-        source_lengths: (B,) n of each sentence.
         window: that of the layer, or None; it limits self-attention alone.
 
     Returns:
         Two tensors (B, length, length), True where token i (second axis) may attend to token j (third axis). Rows
         beyond a sentence's end are never used. They attend to some token, so that no softmax is empty.
     """
-    sides, _ = padded_sides_and_positions(source_lengths, length)
-    own = mixed_attention_mask(source_lengths, length, window) & (sides[:, :, None] == sides[:, None])
-    in_source = sides == 0
-    source = (in_source | (source_lengths == 0)[:, None])[:, None].expand_as(own)
+    sides, _ = padded_sides_and_positions(packing)
+    own = mixed_attention_mask(packing, window) & (sides[:, :, None] == sides[:, None])
+    source = ((sides == SOURCE) | (packing.source_lengths == 0)[:, None])[:, None].expand_as(own)
     return own, source
 
 

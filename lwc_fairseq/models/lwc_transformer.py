@@ -33,7 +33,7 @@ from torch.utils.checkpoint import checkpoint
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.errors import flag
 
-from ..data.packing import Packing, pack, pad_rows, repack
+from ..data.packing import TARGET, Packing, pack, pad_rows, repack
 from ..modules.mixed_attention import (
     Attend,
     MixedAttention,
@@ -222,14 +222,17 @@ class ConcatEmbedding(nn.Module):
     The factor √d is that of fairseq's Transformer. It brings the entries of the tables, which initially have variance
     1/d, to the scale of the sinusoid. The paper does not mention this factor. Here it also multiplies S, so that side
     and token have the same scale.
+
+    Args:
+        sides: number of rows of S.
     """
 
-    def __init__(self, cfg: LWCTransformerConfig, types: int, padding_idx: int):
+    def __init__(self, cfg: LWCTransformerConfig, types: int, padding_idx: int, sides: int = 2):
         super().__init__()
         dim = cfg.embed_dim
         self.scale = math.sqrt(dim)
         self.tokens = nn.Embedding(types, dim, padding_idx)
-        self.sides = None if cfg.no_side_embedding else nn.Embedding(2, dim)
+        self.sides = None if cfg.no_side_embedding else nn.Embedding(sides, dim)
         self.dropout = FairseqDropout(cfg.dropout, module_name=type(self).__name__)
         for table in filter(None, (self.tokens, self.sides)):
             nn.init.normal_(table.weight, std=dim**-0.5)
@@ -246,7 +249,7 @@ class ConcatEmbedding(nn.Module):
         self.positions: Tensor | None
 
     def forward(self, tokens: Tensor, sides: Tensor, positions: Tensor) -> Tensor:
-        """Return the embeddings (..., d) of token ids, sides (0 source, 1 target) and positions, all of shape (...)."""
+        """Return the embeddings (..., d) of token ids, sides (SOURCE, TARGET) and positions, all of shape (...)."""
         x = self.tokens(tokens)
         if self.sides is not None:
             x = x + self.sides(sides)
@@ -330,6 +333,7 @@ class CoordinatedStack(nn.Module):
     in the decoder.
     """
 
+    embedding_type: type[ConcatEmbedding] = ConcatEmbedding
     layer_type = CoordinatedLayer
     step_attention = StepAttention
     layers: Sequence[CoordinatedLayer]
@@ -341,7 +345,7 @@ class CoordinatedStack(nn.Module):
         self.attention_dropout = cfg.attention_dropout
         self.windows = cfg.layer_windows
         self.checkpoint_activations = cfg.checkpoint_activations
-        self.embedding = ConcatEmbedding(cfg, types, padding_idx)
+        self.embedding = self.embedding_type(cfg, types, padding_idx)
         self.add_module("layers", self.make_layers(cfg))
         self.norm = nn.LayerNorm(cfg.embed_dim) if cfg.norm_place == "before" else nn.Identity()
 
@@ -349,7 +353,7 @@ class CoordinatedStack(nn.Module):
         return nn.ModuleList(self.layer_type(cfg) for _ in range(cfg.target_layers))
 
     def forward(self, packing: Packing) -> Tensor:
-        """Return the states of the target tokens, (Σm, d), of a packed stream of sources and targets."""
+        """Return the states of all tokens but the source's, (Σm, d), of a packed stream of sources and targets."""
         *attentions, last_attention = self.packed_attentions(packing)
         *layers, last_layer = self.recomputable(self.layers)
         x = self.embedding(packing.tokens, packing.sides, packing.positions)
@@ -371,14 +375,19 @@ class CoordinatedStack(nn.Module):
         return keys_and_values
 
     def step(
-        self, tokens: Tensor, positions: Tensor, source: SourceCache, target: TargetCache
+        self, tokens: Tensor, source: SourceCache, target: TargetCache, side: int = TARGET
     ) -> tuple[Tensor, list[StepAttention]]:
-        """Return the states (R, m, d) of new target tokens (R, m) at positions (R, m), and each layer's attention."""
+        """Return the states (R, m, d) of new target tokens (R, m), and each layer's attention. The new tokens continue
+        those in the cache `target`, and are added to it."""
+        new = tokens.size(1)
+        positions = torch.arange(target.length, target.length + new, device=tokens.device).expand_as(tokens)
+        target.reserve(new)
         masks = {window: step_mask(source, target, window) for window in set(self.windows)}
         attentions = [self.step_attention(source, target, masks[width], i) for i, width in enumerate(self.windows)]
-        x = self.embedding(tokens, torch.ones_like(tokens), positions)
+        x = self.embedding(tokens, torch.full_like(tokens, side), positions)
         for layer, attend in zip(self.layers, attentions, strict=True):
             x = layer(x, attend)
+        target.advance(new)
         return self.norm(x), attentions
 
     def packed_attentions(self, packing: Packing) -> list[Attend]:
@@ -458,14 +467,7 @@ class LWCDecoder(FairseqIncrementalDecoder):
         if cache is None:
             cache = TargetCache.beside(encoder_out, rows=len(prev_output_tokens))
             set_incremental_state(self, incremental_state, "target", cache)
-        new_tokens = prev_output_tokens[:, cache.length :]
-        new = new_tokens.size(1)
-        positions = torch.arange(cache.length, cache.length + new, device=new_tokens.device).expand_as(new_tokens)
-
-        cache.reserve(new)
-        x, attentions = self.stack.step(new_tokens, positions, encoder_out, cache)
-        cache.advance(new)
-
+        x, attentions = self.stack.step(prev_output_tokens[:, cache.length :], encoder_out, cache)
         if not self.need_attn:
             attentions = []
         weights = DecoderAttention(
@@ -524,17 +526,20 @@ class LWCTransformerModel(TranslationModel):
     the same results. (Only `concat_translation` translates an empty line to an empty line.)
     """
 
+    encoder_class = LWCEncoder
+    decoder_class = LWCDecoder
+
     @classmethod
     def build_model(cls, cfg, task) -> "LWCTransformerModel":
         cfg = cls.read_config(cfg)
         source, target = task.source_dictionary, task.target_dictionary
         if source != target:
             raise UserError(
-                f"lwc_transformer has one vocabulary for both languages, but the dictionaries differ ({len(source)} "
+                f"LWC has one vocabulary for both languages, but the dictionaries differ ({len(source)} "
                 f"and {len(target)} types): run fairseq-preprocess with --joined-dictionary"
             )
         stack = cls.build_stack(cfg, source)
-        return cls(LWCEncoder(cfg, source, stack), LWCDecoder(cfg, target, stack))
+        return cls(cls.encoder_class(cfg, source, stack), cls.decoder_class(cfg, target, stack))
 
     @classmethod
     def build_stack(cls, cfg: LWCTransformerConfig, dictionary: Dictionary) -> CoordinatedStack:

@@ -41,7 +41,7 @@ from ..modules.recurrent import (
     initialize_recurrent,
 )
 from ..modules.reverse_search import KnownTranslations, reverse_memory, search_greedily, search_with_beam
-from .abd import ReverseContextConfig, ReverseContextModel, with_prefix
+from .abd import RecurrentReverseModel, ReverseContextConfig, with_prefix
 from .rnnsearch import RNNSearchConfig, RNNSearchModel
 
 
@@ -108,7 +108,7 @@ class NSCEncoder(RecurrentEncoder):
         return replace(source, memories=(*source.memories, self.reverse_context(src_tokens, translations)))
 
 
-class NSCModel(ReverseContextModel):
+class NSCModel(RecurrentReverseModel):
     """A frozen first model without dropout, which becomes part of the checkpoint, and a trainable second one."""
 
     renamed = {"reverse_model.": "encoder.reverse_model."}

@@ -21,13 +21,13 @@ cache. True in a padding mask means padding.
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..data.packing import Packing, pad_rows
+from ..data.packing import BACKWARD, SOURCE, TARGET, Packing, pad_rows
 from .row_groups import kept_sentences
 
 Attend = Callable[[Tensor], Tensor]
@@ -71,9 +71,12 @@ def who_sees_whom(
     attends to the whole source and to the k target tokens i - k < j <= i. A source token i attends to the whole source
     or, with a window, to k source tokens around itself: from i - ⌊k/2⌋ to i + ⌈k/2⌉ - 1.
 
+    In `abd_lwc`, a token of the backward translation or of the reversed reference attends to the source and to its own
+    side as a target token does, and a target token also attends to the whole backward translation.
+
     Args:
-        side: 0 for a source token, 1 for a target token.
-        position: its position in its side, from 0.
+        side: SOURCE, TARGET, BACKWARD or REFERENCE.
+        position: its position in its segment, from 0.
         other_side, other_position: those of the other token. All four are broadcast.
         window: k, or None.
 
@@ -85,31 +88,33 @@ def who_sees_whom(
     if window is not None:
         before = before & (other_position > position - window)
         around = (other_position >= position - window // 2) & (other_position < position + (window + 1) // 2)
-    from_source = (side == 0) & (other_side == 0) & around
-    from_target = (side == 1) & ((other_side == 0) | before)
-    return from_source | from_target
+    from_source = (side == SOURCE) & (other_side == SOURCE) & around
+    from_others = (side != SOURCE) & ((other_side == SOURCE) | ((side == other_side) & before))
+    from_target = (side == TARGET) & (other_side == BACKWARD)
+    return from_source | from_others | from_target
 
 
-def mixed_attention_mask(source_lengths: Tensor, length: int, window: int | None = None) -> Tensor:
-    """Return eq. 3, by :func:`who_sees_whom`, for sentences padded on the right to `length`.
+def mixed_attention_mask(packing: Packing, window: int | None = None) -> Tensor:
+    """Return eq. 3, by :func:`who_sees_whom`, for the sentences of a packed stream, padded on the right.
 
     Args:
-        source_lengths: (B,) n of each sentence.
         window: that of the layer, or None.
 
     Returns:
         (B, length, length), True where token i (second axis) may attend to token j (third axis). Rows beyond a
         sentence's end are never used; they may attend to some token, so that no softmax is empty.
     """
-    sides, positions = padded_sides_and_positions(source_lengths, length)
+    sides, positions = padded_sides_and_positions(packing)
     return who_sees_whom(sides[:, :, None], positions[:, :, None], sides[:, None], positions[:, None], window)
 
 
-def padded_sides_and_positions(source_lengths: Tensor, length: int) -> tuple[Tensor, Tensor]:
+def padded_sides_and_positions(packing: Packing) -> tuple[Tensor, Tensor]:
     """Return the side and the position of each token, (B, length) each. Padding counts as further target tokens."""
-    index = torch.arange(length, device=source_lengths.device)
-    sides = (index >= source_lengths[:, None]).long()
-    return sides, index - sides * source_lengths[:, None]
+    slots = packing.sentences * packing.length
+    sides, positions = packing.sides.new_full((2, slots), packing.length).unbind()
+    sides = sides.fill_(TARGET).index_copy(0, packing.sentence_slots, packing.sides)
+    positions = positions.index_copy(0, packing.sentence_slots, packing.positions)
+    return sides.view(-1, packing.length), positions.view(-1, packing.length)
 
 
 @functools.cache
@@ -158,7 +163,7 @@ def attend_packed(
         and flash_kernel() is not None
     ):
         return FlashAttention(packing)
-    return PaddedAttention(packing, mixed_attention_mask(packing.source_lengths, packing.length, window), dropout)
+    return PaddedAttention(packing, mixed_attention_mask(packing, window), dropout)
 
 
 class PaddedAttention:
@@ -242,7 +247,7 @@ class SourceCache:
             return x if sentences is None else x.index_select(0, sentences)
 
         keys, values = (tuple(map(select, tensors)) for tensors in (self.keys, self.values))
-        return SourceCache(keys, values, select(self.padding_mask), beam)
+        return replace(self, keys=keys, values=values, padding_mask=select(self.padding_mask), beam=beam)
 
 
 def pad_keys_and_values(qkv: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
@@ -384,7 +389,7 @@ def step_mask(source: SourceCache, target: TargetCache, window: int | None = Non
     new = total - target.length
     first = 0 if window is None else max(0, target.length + 1 - window)  # the first token that the first new one sees
     token = torch.arange(total, device=target.others.device)
-    sees = who_sees_whom(1, token[target.length :, None], 1, token[first:], window)  # (m, tokens)
+    sees = who_sees_whom(TARGET, token[target.length :, None], TARGET, token[first:], window)  # (m, tokens)
     hidden = target.others[:, :, None, first:] | ~sees[..., None]  # (S, beam, m, tokens, slot)
     hidden = hidden.flatten(3).flatten(1, 2)
     padding = source.padding_mask[:, None].expand(-1, target.beam * new, -1)

@@ -5,20 +5,50 @@ Letters: S sentences, n source tokens, T steps, d width of states. True in a pad
 
 from array import array
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from itertools import count
 from typing import NamedTuple
 
 import torch
+from fairseq.dataclass import FairseqDataclass
 from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from lwc_fairseq_compat import UserError
+
+from .mixed_attention import SourceCache
 from .recurrent import DecodingState, Memory, RecurrentDecoder
 
 STEPS_BETWEEN_CHECKS = 8
 """On a GPU, the greedy search checks only after this many steps whether all sentences have ended, because each check
 waits for the GPU."""
+
+
+@dataclass
+class ReverseLimits(FairseqDataclass):
+    """The options that limit the length of reverse translations."""
+
+    max_reverse_len_a: float = field(
+        default=2.0,
+        metadata={"help": "the reverse translation has at most a · n + b tokens for n source tokens; this is a"},
+    )
+    max_reverse_len_b: int = field(default=0, metadata={"help": "b of the same"})
+
+    def check_limits(self) -> None:
+        """Raises UserError if an option is negative."""
+        if self.max_reverse_len_a < 0 or self.max_reverse_len_b < 0:
+            raise UserError(
+                f"--max-reverse-len-a {self.max_reverse_len_a} --max-reverse-len-b {self.max_reverse_len_b}: "
+                "must not be negative"
+            )
+
+    def reverse_limits(self, source: Memory | SourceCache) -> Tensor:
+        """Return the maximum number of tokens of each reverse translation, (S,), at least 1."""
+        assert source.padding_mask is not None
+        lengths = (~source.padding_mask).sum(1)
+        return (self.max_reverse_len_a * lengths + self.max_reverse_len_b).long().clamp(min=1)
 
 
 class ReverseTranslation(NamedTuple):

@@ -23,8 +23,7 @@ from lwc_fairseq_compat.data import truncate_source
 
 from ..data.concat_dataset import ConcatPairDataset
 from ..data.reverse import is_reversed, reverse_constraints, reverse_hypothesis, reverse_targets, reverse_words
-from ..models.abd import ReverseContextModel
-from ..models.interface import takes
+from ..models.interface import ReverseContextModel, takes
 from ..search.agreement import AgreementSearch, load_reverse_models
 from ..search.beam_search import QuickSequenceGenerator
 from ..search.ranking import RankedGenerator, choose_penalty
@@ -254,7 +253,7 @@ def reverse_lines(
     model = next((model for model in models if isinstance(model, ReverseContextModel)), None)
     if model is None:
         raise UserError(
-            "--print-reverse: these models have no reverse translation; only abd, nsc_rt and nsc_hs have one"
+            "--print-reverse: these models have no reverse translation; only abd, abd_lwc, nsc_rt and nsc_hs have one"
         )
     src_tokens, (source, target) = sample["net_input"]["src_tokens"], dictionaries
     rows = model.reverse_translations(src_tokens)  # (B, m), padded on the right

@@ -21,7 +21,7 @@ def train(data, out, *flags):
 def test_separate_dictionaries(tiny_text, tmp_path):
     data = binarize(tiny_text, tmp_path / "bin")
     message = refused(*train(data, tmp_path / "out", "--max-update", "1"))
-    assert message.startswith("fairseq-train: error: lwc_transformer has one vocabulary")
+    assert message.startswith("fairseq-train: error: LWC has one vocabulary")
     assert "(24 and 24 types): run fairseq-preprocess with --joined-dictionary" in message
     assert not list((tmp_path / "out").glob("*.pt"))
 

@@ -99,7 +99,7 @@ class TestAgainstTheReference:
 
     @pytest.mark.parametrize("window", [None, *range(1, 10)])
     def test_mask(self, window):
-        mask = mixed_attention_mask(torch.tensor([n for n, _ in LENGTHS]), 8, window)
+        mask = mixed_attention_mask(pack(*random_batch(LENGTHS), PAD), window)
         for (n, m), row in zip(LENGTHS, mask, strict=True):
             for i in range(n + m):
                 assert row[i, : n + m].nonzero().flatten().tolist() == visible(i, n, m, window)
@@ -180,7 +180,7 @@ class TestDecoding:
             x = each(x, stack.packed_attention(packing, None))
         query, key, _ = projected[layer].unbind(1)  # (7, 2, 8) each
         scores = torch.einsum("ihd,jhd->hij", query, key) / 8**0.5
-        weights = scores.masked_fill(~mixed_attention_mask(torch.tensor([4]), 7), -torch.inf).softmax(-1)
+        weights = scores.masked_fill(~mixed_attention_mask(packing), -torch.inf).softmax(-1)
 
         _, extra = model.decoder(prev, model.encoder(src))
         assert torch.allclose(extra["attn"][0][0], weights.mean(0)[4:, :4], rtol=0, atol=1e-12)

@@ -23,11 +23,11 @@ def packed(lengths=LENGTHS):
 
 
 def padded(packing):
-    return PaddedAttention(packing, mixed_attention_mask(packing.source_lengths, packing.length))
+    return PaddedAttention(packing, mixed_attention_mask(packing))
 
 
 def test_mask_is_equation_3_for_every_sentence_of_a_ragged_batch():
-    mask = mixed_attention_mask(torch.tensor([n for n, _ in LENGTHS]), 6)
+    mask = mixed_attention_mask(pack(*random_batch(LENGTHS), PAD))
     assert mask.shape == (3, 6, 6)
     for (n, m), visible in zip(LENGTHS, mask, strict=True):
         for i in range(n + m):
@@ -38,7 +38,7 @@ def test_mask_is_equation_3_for_every_sentence_of_a_ragged_batch():
 
 
 def test_mask_of_two_source_and_three_target_tokens():
-    mask = mixed_attention_mask(torch.tensor([2]), 5)[0].int().tolist()
+    mask = mixed_attention_mask(pack(*random_batch([(2, 3)]), PAD))[0].int().tolist()
     assert mask == [[1, 1, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]
 
 
