@@ -207,10 +207,12 @@ TINY_LWC = (
 TASK = ("--user-dir", "lwc_fairseq", "--task", "concat_translation")
 TINY_RECURRENT = ("--embed-dim", "12", "--hidden-dim", "16", "--init-std", "0.3")
 LONG = pytest.mark.long
+BIDIRECTIONAL = ("--criterion", "bidirectional_cross_entropy", "--label-smoothing", "0.1")
 FAMILIES = {
     "lwc": TINY_LWC[2:],
     "deepatt": ("--arch", "deepatt", "--attention-layers", "2", *TINY_RECURRENT),
-    "abd": ("--arch", "abd", *TINY_RECURRENT, "--criterion", "bidirectional_cross_entropy", "--label-smoothing", "0.1"),
+    "abd": ("--arch", "abd", *TINY_RECURRENT, *BIDIRECTIONAL),
+    "abd_lwc": (*TINY_LWC[2:], "--arch", "abd_lwc", *BIDIRECTIONAL),
 }
 """The flags of a small model of each family; after TINY_TRAINING, since the last --criterion counts."""
 EACH_FAMILY = pytest.mark.parametrize("family", FAMILIES)

@@ -20,6 +20,7 @@ from lwc_fairseq_compat.files import whole_file
 from ..data.reverse import is_reversed
 from ..hub import Translator, load
 from ..models.abd import ABDModel
+from ..models.abd_lwc import ABDLWCModel, ABDLWCStack
 from ..models.lwc_transformer import CoordinatedStack, LWCTransformerModel
 from ..models.nsc import NSCModel
 from ..models.rnnsearch import RecurrentModel
@@ -106,7 +107,7 @@ def quantize(folder: Path) -> None:
 
 def graphs_of(network: BaseFairseqModel, checkpoint: Path) -> Callable[[Any, Path], None]:
     """Return the function that writes the graphs of a model to a folder. Raises UserError if there is none."""
-    if isinstance(network, LWCTransformerModel) and type(network.encoder.stack) is CoordinatedStack:
+    if isinstance(network, LWCTransformerModel) and type(network.encoder.stack) in (CoordinatedStack, ABDLWCStack):
         from .lwc import write_graphs
     elif isinstance(network, RecurrentModel) and not isinstance(network, NSCModel):
         from .recurrent import write_graphs
@@ -138,8 +139,8 @@ def write_text(model: Translator, folder: Path) -> None:
         "text": copy_preparation(read_preparation(Path(model.cfg.task.data)), folder),
     }
     (network,) = model.models
-    if isinstance(network, ABDModel):
-        options = network.decoder.cfg
+    if isinstance(network, (ABDModel, ABDLWCModel)):
+        options = network.decoder.cfg if isinstance(network, ABDModel) else network.encoder.stack.cfg
         settings["longest_reverse"] = [options.max_reverse_len_a, options.max_reverse_len_b]
     (folder / "model.json").write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
 

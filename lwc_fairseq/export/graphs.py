@@ -124,13 +124,14 @@ def attend(query: Tensor, memories: list[tuple[Tensor, Tensor]], mask: Tensor) -
     return sum(contexts[1:], contexts[0]).transpose(1, 2)
 
 
-def write_attention_graphs(encoder: nn.Module, step: nn.Module, end: int, folder: Path) -> None:
-    """Write `encoder.onnx` and `step.onnx` of a model whose decoder has a cache of keys and values."""
+def write_attention_graphs(encoder: nn.Module, step: nn.Module, end: int, folder: Path) -> dict[str, Tensor | Tensors]:
+    """Write `encoder.onnx` and `step.onnx` of a model whose decoder has a cache of keys and values. Return examples of
+    the inputs of `step`."""
     sentences, beam, slots = 2, 3, 12
     source = torch.full((sentences, 5), end)
     memory = write_graph(encoder, {"source": source}, folder / "encoder.onnx")
     cache = {name.replace("memory", "cache"): x.new_zeros(*x.shape[:2], slots, x.size(3)) for name, x in memory.items()}
-    inputs: Inputs = {
+    inputs: dict[str, Tensor | Tensors] = {
         "tokens": torch.full((sentences, beam), end),
         "length": torch.tensor(4),
         "source": source,
@@ -139,3 +140,4 @@ def write_attention_graphs(encoder: nn.Module, step: nn.Module, end: int, folder
         "cache": cache,
     }
     write_graph(step, inputs, folder / "step.onnx")
+    return inputs

@@ -1,4 +1,5 @@
-"""The graphs of the layer-wise coordinated Transformer: its encoder, and one step of its decoder.
+"""The graphs of the layer-wise coordinated Transformer: its encoder, and one step of its decoder. `abd_lwc` has the
+same graphs, and a step of the search for its backward translation.
 
 Letters: B sentences, n width of the padded sources, K hypotheses of a sentence, S slots of the cache, H heads, e width
 of a head. README.md in this folder defines inputs and outputs.
@@ -9,10 +10,11 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from ..data.packing import SOURCE, TARGET
+from ..data.packing import BACKWARD, SOURCE, TARGET
+from ..models.abd_lwc import ABDLWCModel
 from ..models.lwc_transformer import CoordinatedStack, LWCTransformerModel
 from ..modules.mixed_attention import who_sees_whom
-from .graphs import OutputLayer, Tensors, as_mask, attend, write_attention_graphs
+from .graphs import OutputLayer, Tensors, as_mask, attend, write_attention_graphs, write_graph
 
 
 class EncoderGraph(nn.Module):
@@ -42,18 +44,18 @@ class EncoderGraph(nn.Module):
 
 
 class StepGraph(nn.Module):
-    """One step of the decoder."""
+    """One step of the decoder, on one side of the target."""
 
-    def __init__(self, stack: CoordinatedStack, end: int):
+    def __init__(self, stack: CoordinatedStack, end: int, side: int = TARGET):
         super().__init__()
-        self.stack = stack
+        self.stack, self.side = stack, side
         self.output = OutputLayer(stack.embedding.tokens.weight, None, end)
 
     def forward(
         self, tokens: Tensor, length: Tensor, source: Tensor, visible: Tensor, memory: Tensors, cache: Tensors
     ) -> Tensors:
         stack, beam = self.stack, tokens.size(1)
-        x = stack.embedding(tokens, torch.ones_like(tokens), length.expand(tokens.size(0), beam))
+        x = stack.embedding(tokens, torch.full_like(tokens, self.side), length.expand(tokens.size(0), beam))
         to_source = source.ne(stack.padding_idx)[:, None].expand(-1, beam, -1)
         to_itself = torch.eye(beam, dtype=torch.bool).expand(tokens.size(0), -1, -1)
         token = torch.arange(visible.size(2)) // beam
@@ -74,6 +76,21 @@ class StepGraph(nn.Module):
         return self.output(stack.norm(x)) | new
 
 
+class BackwardStepGraph(StepGraph):
+    """One step of the greedy search for the backward translation, which is the only hypothesis of its sentence."""
+
+    def __init__(self, stack: CoordinatedStack, end: int):
+        super().__init__(stack, end, BACKWARD)
+
+    def forward(
+        self, tokens: Tensor, length: Tensor, source: Tensor, visible: Tensor, memory: Tensors, cache: Tensors
+    ) -> Tensors:
+        outputs = super().forward(tokens, length, source, visible, memory, cache)
+        first, second, *_ = outputs["types"].unbind(2)  # one of them may be padding
+        new = {name: tensor for name, tensor in outputs.items() if name.startswith("new")}
+        return {"types": second.where(first == self.stack.padding_idx, first), **new}
+
+
 def heads_of(qkv: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return queries, keys and values, (B, H, n, e) each, of qkv (B, n, 3, H, e)."""
     query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind(0)
@@ -81,6 +98,9 @@ def heads_of(qkv: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def write_graphs(model: LWCTransformerModel, folder: Path) -> None:
-    """Write `encoder.onnx` and `step.onnx` to a folder."""
-    end = model.decoder.dictionary.eos()
-    write_attention_graphs(EncoderGraph(model.encoder.stack), StepGraph(model.encoder.stack, end), end, folder)
+    """Write `encoder.onnx` and `step.onnx` to a folder and, for `abd_lwc`, `reverse.onnx`."""
+    end, stack = model.decoder.dictionary.eos(), model.encoder.stack
+    inputs = write_attention_graphs(EncoderGraph(stack), StepGraph(stack, end), end, folder)
+    if isinstance(model, ABDLWCModel):
+        inputs |= {"tokens": torch.full((2, 1), end), "visible": torch.ones(2, 1, 12, dtype=torch.bool)}
+        write_graph(BackwardStepGraph(stack, end), inputs, folder / "reverse.onnx")

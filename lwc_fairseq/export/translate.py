@@ -195,23 +195,46 @@ class Model:
     def reverse_translations(self, given: dict[str, Array]) -> dict[str, Array]:
         """Search greedily for translations from right to left, and return what the step of the forward decoder reads of
         them."""
-        source = given["source"]
+        source, given = given["source"], dict(given)
         factor, more = self.settings["longest_reverse"]
         limits = np.maximum(1, (factor * (source != self.pad).sum(1) + more).astype(int))
-        tokens, state = np.full((len(source), 1), self.end), given["reverse_state"][:, None]
-        ended = np.zeros(len(source), bool)
-        columns, visible = [], []
-        for step in count(1):
-            out = self.run("reverse", {**given, "tokens": tokens, "state": state})
+        given["tokens"] = np.full((len(source), 1), self.end)
+        if "reverse_state" in given:
+            given["state"] = given["reverse_state"][:, None]
+        ended = unread = np.zeros(len(source), bool)
+        read, columns, visible = [], [], []
+        for t in count():
+            if self.caches:
+                limits, given["length"] = np.minimum(limits, self.settings["max_target"] - 1), np.array(t)
+                self.reserve(given, t, MORE_TOKENS)
+                is_earlier = np.arange(given[self.caches[0]].shape[2]) < t
+                given["visible"] = np.tile(is_earlier, (len(source), 1, 1))
+            out = self.run("reverse", given)
+            for name in self.caches:
+                given[name][:, :, t : t + 1] = out[name.replace("cache", "new")]
+            read.append(given["tokens"])
             columns.append(out)
-            visible.append(~ended)
-            tokens, state = out["types"], out["new_state"]
-            ended = ended | (tokens[:, 0] == self.end) | (limits <= step)
-            if ended.all():
+            visible.append(~unread)
+            given["tokens"] = np.where((limits == t + 1)[:, None], self.end, out["types"])
+            if "state" in given:
+                given["state"] = out["new_state"]
+            # A cache also has the keys and values of the end symbol, but a state precedes the token that it writes.
+            unread = ended if self.caches else ended | (given["tokens"][:, 0] == self.end)
+            ended = ended | (given["tokens"][:, 0] == self.end)
+            if unread.all():
                 break
+        is_read = np.stack(visible, axis=1)
+        if self.caches:  # the target reads the backward translation as it reads the source
+            tokens = np.where(is_read, np.concatenate(read, axis=1), self.pad)
+            longer = {"source": np.append(source, tokens, axis=1)}
+            for name in self.caches:
+                memory = name.replace("cache", "memory")
+                longer[memory] = np.append(given[memory], given[name][:, :, : t + 1], axis=2)
+            return longer
         names = [name for name in columns[0] if name.startswith("reverse")]
-        read = {name: np.concatenate([out[name] for out in columns], axis=1) for name in names}
-        return read | {"reverse_visible": np.stack(visible, axis=1)}
+        return {name: np.concatenate([out[name] for out in columns], axis=1) for name in names} | {
+            "reverse_visible": is_read
+        }
 
 
 class Text:

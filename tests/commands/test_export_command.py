@@ -39,6 +39,7 @@ MODELS = {
     "wideatt": (*FAMILIES["deepatt"], "--arch", "wideatt"),
     "mheadnmt": ("--arch", "mheadnmt", *TINY_RECURRENT, "--attention-heads", "2"),
     "abd": FAMILIES["abd"],
+    "abd_lwc": (*FAMILIES["abd_lwc"], "--windows", "2,3"),
     "right-to-left": ("--arch", "rnnsearch", *TINY_RECURRENT, "--reverse-target"),
 }
 
