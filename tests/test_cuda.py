@@ -19,6 +19,8 @@ ONLY_OTHER_SIZES = {
     "lwc_transformer_big",
     "lwc_local_small",
     "lwc_local_big",
+    "abd_lwc",
+    "abd_lwc_base",
     "transformer_base",
     "transformer_big",
 }

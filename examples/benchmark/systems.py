@@ -68,19 +68,29 @@ def combined(name: str, arch: str) -> System:
     return ours(name, ("--arch", arch, *SPREAD, *AS_LONG, "--reverse-model", "{r2l}"), CHUNKED, PLAIN)
 
 
+LWC = ours(
+    "LWC small, 14 layers",
+    ("--arch", "lwc_transformer_small", "--dropout", "0.1"),
+    (*CHUNKED, "--label-smoothing", "0.1"),
+    SMOOTHED,
+)
+SMOOTHED_BOTH = (*BOTH, "--label-smoothing", "0.1")
+ABD_LWC = ours(
+    "ABD within LWC small, 14 layers",
+    ("--arch", "abd_lwc_small", "--dropout", "0.1", *AS_LONG),
+    SMOOTHED_BOTH,
+    SMOOTHED_BOTH,
+)
+
 FAMILIES = {
     "lwc": Family(
         31000,
-        ours(
-            "LWC small, 14 layers",
-            ("--arch", "lwc_transformer_small", "--dropout", "0.1"),
-            (*CHUNKED, "--label-smoothing", "0.1"),
-            SMOOTHED,
-        ),
+        LWC,
         (stock("fairseq's transformer, 6 + 6", (*SMALL_TRANSFORMER, "--dropout", "0.1"), SMOOTHED),),
     ),
     "deepatt": Family(30000, ours("DeepAtt, K = 5", ("--arch", "deepatt", *SPREAD), CHUNKED, PLAIN), (LSTM_PEER,)),
     "abd": Family(30000, ABD, (LSTM_PEER, RNNSEARCH)),
+    "abd_lwc": Family(31000, ABD_LWC, (LWC,)),
     # the models whose speed Zhang et al. (AAAI 2018) give in batches an hour
     "abd_paper": Family(30000, ABD, (RNNSEARCH, R2L, combined("NSC(RT)", "nsc_rt"), combined("NSC(HS)", "nsc_hs"))),
 }

@@ -44,9 +44,9 @@ from torch import Tensor
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.errors import flag
 
-from ..data.packing import BACKWARD, REFERENCE, SOURCE, TARGET, pack_segments, pad_rows
+from ..data.packing import BACKWARD, REFERENCE, SOURCE, TARGET, Packing, pack_segments, pad_rows
 from ..data.reverse import reverse_inputs
-from ..modules.mixed_attention import SourceCache, TargetCache
+from ..modules.mixed_attention import Attend, PaddedAttention, SourceCache, TargetCache, mixed_attention_mask
 from ..modules.reverse_search import STEPS_BETWEEN_CHECKS, ReverseLimits
 from .interface import BidirectionalModel, DecoderAttention, ReverseContextModel, register_preset
 from .lwc_transformer import (
@@ -99,6 +99,13 @@ class ABDLWCStack(CoordinatedStack):
     def __init__(self, cfg: ABDLWCConfig, types: int, padding_idx: int, eos: int):
         super().__init__(cfg, types, padding_idx)
         self.cfg, self.eos = cfg, eos
+
+    def packed_attention(self, packing: Packing, window: int | None) -> Attend:
+        if not packing.target_width:
+            return super().packed_attention(packing, window)
+        # The flash kernel runs the two sides of LWC alone.
+        dropout = self.attention_dropout if self.training else 0.0
+        return PaddedAttention(packing, mixed_attention_mask(packing, window), dropout)
 
     @torch.no_grad()
     def translate_backward(self, source: SourceCache) -> tuple[Tensor, TargetCache]:

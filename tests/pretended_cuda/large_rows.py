@@ -30,6 +30,10 @@ MODELS = {
     "deepatt": ("--arch", "deepatt", *RECURRENT, *CHUNKED),
     "rnnsearch": ("--arch", "rnnsearch", *RECURRENT, *CHUNKED),
     "abd": ("--arch", "abd", *RECURRENT, *BOTH_DIRECTIONS, "--max-reverse-len-a", "1"),
+    "abd_lwc": (
+        *("--arch", "abd_lwc_small", "--embed-dim", "64", "--ffn-embed-dim", "64", "--attention-heads", "4"),
+        *(*BOTH_DIRECTIONS, "--max-reverse-len-a", "1"),
+    ),
     "transformer": TRANSFORMER,
     "lstm": LSTM,
 }

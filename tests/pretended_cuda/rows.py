@@ -8,6 +8,7 @@ SMOOTHED = ("--criterion", "label_smoothed_cross_entropy", "--label-smoothing", 
 
 LWC = ("--arch", "lwc_transformer_small", "--layers", "2", "--embed-dim", "32", "--ffn-embed-dim", "32")
 LWC += ("--attention-heads", "4", *CHUNKED)
+ABD_LWC = ("--arch", "abd_lwc_small", *LWC[2:], *BOTH_DIRECTIONS)
 RECURRENT = ("--embed-dim", "12", "--hidden-dim", "16", "--init-std", "0.3")
 DEEP = (*RECURRENT, "--attention-layers", "2", *CHUNKED)
 FLAT = (*RECURRENT, *CHUNKED)
@@ -39,6 +40,8 @@ MODELS: dict[str, tuple[str, ...]] = {
         *("--arch", "abd", *RECURRENT, *BOTH_DIRECTIONS),
         *("--reverse-context", "reference"),
     ),
+    "abd_lwc": ABD_LWC,
+    "abd_lwc --windows": (*ABD_LWC, "--windows", "3,2"),
     "nsc_rt": ("--arch", "nsc_rt", *FLAT),
     "nsc_hs": ("--arch", "nsc_hs", *FLAT),
     "transformer_small": ("--arch", "transformer_small", *TRANSFORMER),
