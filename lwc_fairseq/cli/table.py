@@ -158,7 +158,8 @@ def make_runner(args: argparse.Namespace, settings: "Settings") -> "Runner | Clu
     Raises:
         UserError: arguments contradict each other, or the cluster cannot be used.
     """
-    from ..experiments.cluster import LOCAL, SLURM, ClusterRunner
+    from ..experiments.cluster import ClusterRunner
+    from ..experiments.queue import LOCAL, SLURM
     from ..experiments.schedule import Runner, devices
 
     if not args.launcher:

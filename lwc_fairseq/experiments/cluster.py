@@ -12,8 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,21 +24,13 @@ from ..files import write_whole
 from .jobs import Job, JobFailed
 from .layout import RunFolder
 from .progress import Bars
+from .queue import POLL_S, SLURM, Submission, is_active, look, read_submission
 from .schedule import Runner, reason_of_missing
 from .training_log import tail
 
 if TYPE_CHECKING:
     from submitit import AutoExecutor
     from submitit.helpers import DelayedSubmission
-
-SLURM, LOCAL = "slurm", "local"
-"""submitit's names of the places that run jobs."""
-
-POLL_S = {SLURM: 10.0, LOCAL: 0.5}
-"""Seconds between two looks at the jobs."""
-
-ENDED = "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED TIMEOUT".split()
-"""SLURM's states of a job that does not run again."""
 
 GENERIC = ("timeout_min", "mem_gb", "cpus_per_task", "gpus_per_node")
 """The parameters that submitit has for all clusters. The names of the others get the prefix `slurm_`."""
@@ -50,15 +41,6 @@ OWN = ("name", "job_name", "dependency", "nodes", "tasks_per_node", "ntasks_per_
 DEFAULT_MINUTES = 24 * 60
 UNLIMITED = 10**6
 """How often a job may be queued again. submitit needs a number."""
-
-
-@dataclass(frozen=True)
-class Submission:
-    """The job that was last submitted for a run. The file `job` in the run's folder describes it."""
-
-    place: str  # SLURM or LOCAL
-    number: str  # SLURM's number of the job, or that of its process
-    after: tuple[str, ...]  # the numbers of the jobs that must end well before it starts
 
 
 class NodeTask:
@@ -251,52 +233,6 @@ class ClusterRunner:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         show(f"{job.name}: job {number}: submitted" + f", after {', '.join(after)}" * bool(after))
-
-
-def read_submission(folder: RunFolder) -> Submission | None:
-    """Return the job that was last submitted for a run, or None."""
-    if not folder.job.exists():
-        return None
-    content = json.loads(folder.job.read_text(encoding="utf-8"))
-    return Submission(content["place"], content["number"], tuple(content["after"]))
-
-
-def look(submissions: Iterable[Submission]) -> dict[Submission, str]:
-    """Return SLURM's states of jobs, such as RUNNING or PENDING (Priority). A job that has ended may have none.
-
-    All states are UNKNOWN if SLURM does not answer.
-
-    Raises:
-        UserError: jobs are SLURM's, but this machine does not have its commands.
-    """
-    submissions = list(submissions)
-    states = {job: "RUNNING" for job in submissions if job.place == LOCAL and runs_here(job)}
-    queued = {job.number: job for job in submissions if job.place == SLURM}
-    if queued:
-        command = ["squeue", "--noheader", "--states=all", "--format=%i %T (%r)", f"--jobs={','.join(queued)}"]
-        try:
-            done = subprocess.run(command, capture_output=True, encoding="utf-8")
-        except FileNotFoundError as error:
-            raise UserError("these runs have jobs of SLURM: run the command on a machine that has squeue") from error
-        if done.returncode and "Invalid job id" not in done.stderr:  # SLURM forgets jobs that have ended
-            return states | dict.fromkeys(queued.values(), "UNKNOWN")
-        for line in done.stdout.splitlines():
-            number, _, state = line.partition(" ")
-            states[queued[number]] = state.removesuffix(" (None)")
-    return states
-
-
-def runs_here(submission: Submission) -> bool:
-    """Return whether the process of a job runs on this machine. The process of its number may be another one."""
-    try:
-        return b"submitit.local" in Path(f"/proc/{submission.number}/cmdline").read_bytes()
-    except OSError:
-        return False
-
-
-def is_active(state: str) -> bool:
-    """Return whether a job in a state runs, or will run."""
-    return state != "" and state.split()[0] not in ENDED
 
 
 def reason_of_end(job: Job, submission: Submission, state: str) -> str:

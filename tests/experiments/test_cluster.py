@@ -17,8 +17,9 @@ from test_runner import make_job, ran
 
 from conftest import LONG, ROOT, refusal
 from lwc_fairseq.experiments import cluster
-from lwc_fairseq.experiments.cluster import LOCAL, SLURM, ClusterRunner, NodeTask, cancel_all
+from lwc_fairseq.experiments.cluster import ClusterRunner, NodeTask, cancel_all
 from lwc_fairseq.experiments.jobs import Job, JobFailed
+from lwc_fairseq.experiments.queue import LOCAL, SLURM
 from lwc_fairseq_compat import UserError
 
 pytest.importorskip("submitit")
