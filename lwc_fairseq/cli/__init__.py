@@ -21,10 +21,11 @@ from .import_model import add_import
 from .serve import add_serve
 from .table import add_report, add_table
 from .translate import add_translate
+from .watch import add_watch
 
 COMMANDS = (
     *(add_table, add_translate, add_average, add_import, add_align, add_aer, add_compare, add_attention, add_report),
-    *(add_serve, add_export, add_doctor),
+    *(add_watch, add_serve, add_export, add_doctor),
 )
 """Their modules import PyTorch, fairseq and other packages, which take seconds, only where a command runs."""
 

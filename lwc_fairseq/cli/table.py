@@ -95,6 +95,7 @@ def make_table(args: argparse.Namespace) -> int:
     from ..experiments.jobs import Settings
     from ..experiments.page import write_table
     from ..experiments.results import collect, make_detokenizer, make_record
+    from ..experiments.states import write_plan
     from ..experiments.table_file import find_file, load_profile, load_table
 
     check_first(args)
@@ -137,6 +138,7 @@ def make_table(args: argparse.Namespace) -> int:
     make_folder(args.out)
     failures = {}
     if runner:
+        write_plan(args.out, [*trials, *jobs])
         if trials:
             runner.run(trials)
             jobs = settings.jobs(args.seeds)  # with the flags that the trials chose

@@ -39,8 +39,7 @@ class Job:
 
     @property
     def name(self) -> str:
-        folder = self.folder
-        return f"{folder.row}, trial {folder.trial}" if folder.trial else f"{folder.row}, seed {folder.seed}"
+        return self.folder.name
 
     @property
     def has_flags(self) -> bool:

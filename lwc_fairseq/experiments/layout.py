@@ -1,5 +1,6 @@
 """The layout of the folder that `lwc-fairseq table` writes.
 
+OUT/plan.json                 the runs of the last command: their steps, and which runs they need
 OUT/table.md, table.json, table.png, learning_curves.png, report.html
 OUT/ROW/trial1/               a training with flags that are tried; its files are those of a run
 OUT/ROW/seed1/                a run: one row with one seed
@@ -14,7 +15,7 @@ OUT/ROW/seed1/                a run: one row with one seed
     checkpoint_best.pt …      fairseq's checkpoints
     lock                      locked by the process that works in the folder
     job                       on a cluster: the last job that was submitted for this run
-    failed                    on a cluster: why that job failed
+    failed                    why the last attempt failed
     submitit/                 on a cluster: submitit's files, with the output of each job
 """
 
@@ -23,8 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PAGE, RECORD, CURVE, LEARNING_CURVES = "table.md", "table.json", "table.png", "learning_curves.png"
-REPORT = "report.html"
-FILES = (PAGE, RECORD, CURVE, LEARNING_CURVES, REPORT)
+REPORT, PLAN = "report.html", "plan.json"
+FILES = (PAGE, RECORD, CURVE, LEARNING_CURVES, REPORT, PLAN)
 """The names of the files in a table's folder, which no row can have."""
 
 RESULTS = {"train": "trained", "average": "averaged.pt", "generate": "generated.txt"}
@@ -48,6 +49,10 @@ class RunFolder:
     @property
     def path(self) -> Path:
         return self.table / self.row / (f"trial{self.trial}" if self.trial else f"seed{self.seed}")
+
+    @property
+    def name(self) -> str:
+        return f"{self.row}, trial {self.trial}" if self.trial else f"{self.row}, seed {self.seed}"
 
     def command(self, step: str) -> Path:
         return self.path / f"{step}.command"

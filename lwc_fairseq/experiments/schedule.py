@@ -5,6 +5,7 @@ import fcntl
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -62,6 +63,19 @@ def locked(folder: RunFolder) -> Iterator[TextIO]:
             raise JobFailed(f"{who} is at work in {folder.path}: wait for it, or stop it") from None
         lock.truncate(0)
         yield lock
+
+
+@contextlib.contextmanager
+def noted_failure(folder: RunFolder) -> Iterator[None]:
+    """Keep the reason of a failure in the run's folder, where other commands find it. An interruption is none."""
+    folder.failure.unlink(missing_ok=True)
+    try:
+        yield
+    except JobStopped:
+        raise
+    except JobFailed as error:
+        write_whole(folder.failure, str(error))
+        raise
 
 
 def ignore_user_signals() -> None:
@@ -136,7 +150,7 @@ class Runner:
             return
         slot = self.free.popleft()
         try:
-            with bars.job(slot, job) as bar, locked(job.folder) as lock:
+            with bars.job(slot, job) as bar, locked(job.folder) as lock, noted_failure(job.folder):
                 if is_done(job):  # by another table, since the first look
                     return
                 if job.needs:
@@ -186,7 +200,7 @@ class Runner:
                 )
                 self.running[process] = f"{job.name} ({step})"
             try:
-                print(f"process {process.pid}", file=lock, flush=True)
+                print(f"process {process.pid} on {socket.gethostname()}", file=lock, flush=True)
                 status = None
                 while status is None:
                     with contextlib.suppress(subprocess.TimeoutExpired):

@@ -1,10 +1,11 @@
-"""The log of fairseq-train: the losses and sizes that it contains, and the plot `learning_curves.png` of losses."""
+"""The log of fairseq-train: losses, sizes, how far a training is, and the plot `learning_curves.png` of losses."""
 
 import itertools
 import json
 import math
 import re
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from matplotlib import color_sequences
@@ -13,8 +14,16 @@ from matplotlib.figure import Figure
 
 from ..analysis.fonts import fonts_for
 
-STATISTICS = re.compile(r"\| (train|valid) \| (\{[^{}]*\})")
-"""Matches the line of `fairseq-train --log-format json` at the end of an epoch or of a validation."""
+STATISTICS = re.compile(r"\| (train|valid) \| (\{[^{}]*\}|epoch \d+ \| .*\n)")
+"""Matches the line of fairseq-train at the end of an epoch or of a validation, with `--log-format json` or `simple`."""
+
+PROGRESS = re.compile(
+    r"^(\S+ \S+) \| INFO \| train_inner \| "
+    r'(?:\{"epoch": \d+, "update": (?P<epochs>[\d.e+-]+),.*"num_updates": "(?P<json>[\d.e+]+)"'
+    r"|epoch (?P<epoch>\d+): +(?P<done>\d+) / (?P<all>\d+) .*num_updates=(?P<simple>[\d.e+]+))",
+    re.MULTILINE,
+)
+"""Matches a line within an epoch, in the same formats: its time, epoch and number of updates."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +32,7 @@ class Losses:
 
     train: dict[int, float] = field(default_factory=dict)
     valid: dict[int, float] = field(default_factory=dict)
+    bleu: dict[int, float] = field(default_factory=dict)  # of the validation set, with --eval-bleu
 
     def best(self) -> dict[str, float]:
         """Return the lowest validation loss as "valid_loss", and the training loss of that epoch as "train_loss".
@@ -41,10 +51,53 @@ def read_losses(log: Path) -> Losses:
     """Read the losses of a training. A resumed training may repeat an epoch; its last values count."""
     losses = Losses()
     for name, line in STATISTICS.findall(text_of(log)):
-        values = json.loads(line)
-        if f"{name}_loss" in values:
-            getattr(losses, name)[whole(values[f"{name}_num_updates"])] = float(values[f"{name}_loss"])
+        values = values_of(name, line)
+        if "loss" in values:
+            updates = whole(values["num_updates"])
+            getattr(losses, name)[updates] = float(values["loss"])
+            if name == "valid" and "bleu" in values:
+                losses.bleu[updates] = float(values["bleu"])
     return losses
+
+
+def values_of(name: str, line: str) -> dict[str, str]:
+    """Return the values, by name, in what STATISTICS matches."""
+    if line.startswith("{"):
+        return {key.removeprefix(f"{name}_"): value for key, value in json.loads(line).items()}
+    return dict(item.split(" ", 1) for item in line.strip().split(" | "))
+
+
+@dataclass(frozen=True)
+class Position:
+    """How far a training is. A training that was resumed began with its last start."""
+
+    updates: int
+    share: float  # of --max-update or --max-epoch, whichever ends it first; 0 without either
+    left_s: float | None  # seconds from the line that says so to the end, at the mean speed since the start
+
+
+def read_position(log: Path) -> Position | None:
+    """Return how far a training is, or None if it has not said so since it started."""
+    text = text_of(log)
+    start = text.rfind("| INFO | fairseq_cli.train | {")  # all settings
+    lines = list(PROGRESS.finditer(text, start + 1))
+    if not lines:
+        return None
+    limits = [re.findall(rf"'max_{unit}': (\d+)", text[start : lines[0].start()])[-1:] for unit in ("update", "epoch")]
+    max_updates, max_epochs = (int(found[0]) if found else 0 for found in limits)
+
+    def share(line: re.Match) -> float:
+        epochs = float(line["epochs"] or int(line["epoch"]) - 1 + int(line["done"]) / int(line["all"]))
+        shares = [done / most for done, most in ((updates(line), max_updates), (epochs, max_epochs)) if most]
+        return min(1.0, max(shares, default=0.0))
+
+    def updates(line: re.Match) -> int:
+        return whole(line["json"] or line["simple"])
+
+    first, last = lines[0], lines[-1]
+    gone = share(last) - share(first)
+    seconds = (datetime.fromisoformat(last[1]) - datetime.fromisoformat(first[1])).total_seconds()
+    return Position(updates(last), share(last), seconds / gone * (1 - share(last)) if gone > 0 else None)
 
 
 def read_sizes(log: Path) -> tuple[int | None, int | None]:

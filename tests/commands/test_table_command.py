@@ -63,6 +63,18 @@ def test_the_table(finished):
     assert rows(finished)[1]["parameters"] > 0 and rows(finished)[1]["updates"] > 3
 
 
+def test_the_table_can_be_watched(finished):
+    pytest.importorskip("plotille")
+    lines = run("lwc-fairseq", "watch", finished, "--once").stdout.splitlines()
+    assert ": 3 done (" in lines[0] and [line[2:].partition(", seed 1  done")[0].strip() for line in lines[2:5]] == [
+        "rnnsearch",
+        "lwc",
+        "both",
+    ]
+    losses = [run["valid_loss"] for row in rows(finished) for run in row["runs"] if "valid_loss" in run]
+    assert [float(line.split()[-1]) for line in lines[2:4]] == losses and "validation loss" in lines[5]
+
+
 def test_the_table_names_its_baseline_and_each_rows_flags(finished):
     page = (finished / "table.md").read_text()
     assert "p, against rnnsearch" in page and "chrF2: sacrebleu, `nrefs:1|" in page
