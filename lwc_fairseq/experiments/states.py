@@ -117,6 +117,8 @@ def read_runs(path: Path) -> list[Run]:
         UserError: it is none of these.
     """
     if path.is_file():
+        if not is_log(path):
+            raise UserError(f"{path}: not a log of fairseq-train")
         return [run_of_log(path, path.name)]
     if not path.is_dir():
         raise UserError(f"{path}: no such folder; give that of a table (its --out) or of a training (its --save-dir)")

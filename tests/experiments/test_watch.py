@@ -258,6 +258,8 @@ def test_folders_that_are_none_of_a_table(watch, tmp_path, monkeypatch):
     assert message.startswith(f"{tmp_path / 'nowhere'}: no such folder; give that of a table")
     (tmp_path / "text").mkdir()
     assert "not the folder of a table (no ROW/seed1), nor that of a training" in refusal("watch", tmp_path)
+    (tmp_path / "other.log").write_text("no training\n")
+    assert refusal("watch", tmp_path / "other.log") == f"{tmp_path / 'other.log'}: not a log of fairseq-train"
     monkeypatch.delitem(sys.modules, "lwc_fairseq.experiments.frame", raising=False)
     monkeypatch.setitem(sys.modules, "plotille", None)
     assert refusal("watch", tmp_path) == "watch needs plotille: pip install '.[watch]'"
