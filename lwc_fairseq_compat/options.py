@@ -3,6 +3,7 @@
 import ast
 import dataclasses
 import os
+import sys
 from argparse import ArgumentTypeError
 from math import inf, isclose
 from types import SimpleNamespace
@@ -286,6 +287,31 @@ def check_options(parse_args_and_arch, *args, **kwargs):
         options["total_num_update"] = options["max_update"]  # its default, which fairseq-train loses
     check_command(options)
     return parsed
+
+
+@replaces("fairseq.options", "parse_args_and_arch")
+def parse_model_before_help(parse_args_and_arch, parser, input_args=None, *args, **kwargs):
+    """Let --help also show the options of the model, the task, the criterion, the optimizer and so on. Say that --arch
+    is missing.
+
+    Why: fairseq parses twice, the second time with the options of what the first parsing found. But the first one
+    prints the help, and ends the command. Without a model, fairseq raises an error without a message. Needed: always.
+    """
+    words = sys.argv[1:] if input_args is None else input_args
+    others = [word for word in words if word not in ("-h", "--help")]
+
+    def parse_without_help(*ignored):
+        del parser.parse_known_args  # from now on, the method of the class
+        found, rest = parser.parse_known_args(others)
+        if getattr(found, "arch", "") is None:
+            if others == words:
+                raise UserError("--arch is missing: name a model, such as --arch transformer")
+            parser.print_help()
+            parser.exit()
+        return found, rest
+
+    parser.parse_known_args = parse_without_help
+    return parse_args_and_arch(parser, input_args, *args, **kwargs)
 
 
 @replaces("fairseq.dataclass.utils", "eval_str_list")

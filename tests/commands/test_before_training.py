@@ -319,3 +319,20 @@ def test_all_sentences_left_out(tiny_data, tiny_checkpoint, tmp_path, command):
 def test_a_checkpoint_of_another_optimizer_or_schedule(tiny_data, tiny_checkpoint, tmp_path, flags, message):
     given = ("fairseq-train", tiny_data, *TASK, *TINY_LWC[2:], *TINY_TRAINING, "--restore-file", tiny_checkpoint)
     assert message in refused(*given, "--save-dir", tmp_path, *flags)
+
+
+@pytest.mark.parametrize("word", ["-h", "--help"])
+def test_help_shows_the_options_of_what_is_chosen(word):
+    chosen = ("--arch", "lwc_transformer_small", "--criterion", "bidirectional_cross_entropy", "--optimizer", "rmsprop")
+    printed = run("fairseq-train", *TASK, *chosen, word).stdout
+    for option in ("--windows", "--forward-weight", "--rmsprop-rho", "--reverse-target", "--lr "):
+        assert f"\n  {option}" in printed
+
+
+def test_help_without_a_model():
+    assert "\n  --arch" in run("fairseq-train", "--help").stdout
+
+
+def test_a_training_without_a_model():
+    message = "fairseq-train: error: --arch is missing: name a model, such as --arch transformer"
+    assert refused("fairseq-train", "data", *TASK) == message
