@@ -10,5 +10,5 @@ DATA = {
 setup(  # the rest stands in pyproject.toml, where packages are either found or listed
     packages=[*find_packages(include=["lwc_fairseq", "lwc_fairseq.*", "lwc_fairseq_compat"]), *DATA],
     package_dir=DATA,
-    package_data={"": ["*.yaml", "py.typed"], "lwc_fairseq.export": ["README.md"], "lwc_fairseq.analysis": ["*.html"]},
+    package_data={"": ["*.yaml", "*.html", "*.js", "py.typed"], "lwc_fairseq.export": ["README.md"]},
 )

@@ -2,25 +2,43 @@
 
 import base64
 import io
+import json
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+SORTABLE = '<table class="sortable">'
+
 STYLE = """
-body { font-family: system-ui, sans-serif; line-height: 1.45; max-width: 60rem; margin: auto; padding: 1rem; }
-table { border-collapse: collapse; display: block; overflow-x: auto; max-width: 100%; }
-th, td { border-bottom: 1px solid #ccc; padding: .25rem .6rem; text-align: right; white-space: nowrap; }
+:root { color-scheme: light dark; --paper: #fff; --ink: #1b1b1b; --faint: #5c5c5c; --line: #bbb; --panel: #f3f3f3;
+  --accent: #0b57d0; }
+@media (prefers-color-scheme: dark) {
+  :root { --paper: #15171b; --ink: #ececec; --faint: #a8a8a8; --line: #555; --panel: #24272d; --accent: #8ab4f8; }
+}
+body { font-family: system-ui, sans-serif; line-height: 1.45; max-width: 64rem; margin: auto; padding: 1rem;
+  background: var(--paper); color: var(--ink); }
+a { color: var(--accent); }
+.wide { overflow-x: auto; margin: 1rem 0; }
+table { border-collapse: collapse; }
+th, td { border-bottom: 1px solid var(--line); padding: .25rem .6rem; text-align: right; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
+th button { font: inherit; color: inherit; background: none; border: 0; padding: 0; cursor: pointer; }
+th button::after { content: var(--arrow, " ↕") / ""; color: var(--faint); font-weight: normal; }
+th[aria-sort] button::after { color: var(--accent); }
+th[aria-sort=ascending] { --arrow: " ↑"; } th[aria-sort=descending] { --arrow: " ↓"; }
 img, svg { max-width: 100%; height: auto; }
+img { background: #fff; }
 figure { margin: 1rem 0; break-inside: avoid; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem .8rem; break-inside: avoid; }
-dt { color: #555; } dd { margin: 0; overflow-wrap: anywhere; }
+dl { display: grid; grid-template-columns: fit-content(40%) 1fr; gap: .2rem .8rem; break-inside: avoid; }
+dt { color: var(--faint); overflow-wrap: anywhere; } dd { margin: 0; overflow-wrap: anywhere; }
 code { overflow-wrap: anywhere; }
-pre { white-space: pre-wrap; overflow-wrap: anywhere; background: #f5f5f5; padding: .6rem; }
-@media print { body { max-width: none; } h2 { break-after: avoid; } }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; background: var(--panel); padding: .6rem; }
+@media print { body { max-width: none; } h2 { break-after: avoid; } th button::after { content: none; } }
 """
 
 
@@ -35,20 +53,38 @@ def as_markdown(text: str) -> str:
     return text.replace("<", "\\<")
 
 
-def page(title: str, parts: list[str]) -> str:
-    """Return a page with a title and `parts`, which are HTML."""
-    name = escape(title)
+def page(title: str, parts: list[str], heading: str = "") -> str:
+    """Return a page with a title and `parts`, which are HTML. The heading is the title, unless there is another one."""
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-    body = "\n".join([f"<h1>{name}</h1>", *parts])
-    top = f'<!DOCTYPE html>\n<html lang="en">\n<head>{head}<title>{name}</title><style>{STYLE}</style></head>'
-    return f"{top}\n<body>\n{body}\n</body>\n</html>\n"
+    head += f"<title>{escape(title)}</title><style>{STYLE}</style>"
+    body = "\n".join([f"<h1>{escape(heading or title)}</h1>", *parts])
+    if SORTABLE in body:
+        sorting = Path(__file__).with_name("sorting.js").read_text(encoding="utf-8")
+        body += f'\n<script type="module">\n{sorting}</script>'
+    return f'<!DOCTYPE html>\n<html lang="en">\n<head>{head}</head>\n<body>\n{body}\n</body>\n</html>\n'
 
 
-def html_table(header: list[str], rows: list[list[str]]) -> str:
-    def line(tag: str, cells: list[str]) -> str:
+def interactive(view: Path, data: object) -> str:
+    """Return an interactive part of a page: a file with its elements, style and script, and the data for the script,
+    which are JSON in the element NAME_data."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")  # </script> would end it
+    script = f'<script type="application/json" id="{view.stem}_data">{text}</script>'
+    return f"{script}\n{view.read_text(encoding='utf-8')}"
+
+
+def html_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table that the script of :func:`page` makes sortable."""
+
+    def line(tag: str, cells: Sequence[str]) -> str:
         return "<tr>" + "".join(f"<{tag}>{escape(text)}</{tag}>" for text in cells) + "</tr>"
 
-    return "<table>" + line("th", header) + "".join(line("td", row) for row in rows) + "</table>"
+    body = "".join(line("td", row) for row in rows)
+    return f'<div class="wide">{SORTABLE}<thead>{line("th", header)}</thead><tbody>{body}</tbody></table></div>'
+
+
+def prose(text: str) -> str:
+    """Return a line of Markdown as HTML; words in backticks become code."""
+    return re.sub("`(.*?)`", r"<code>\1</code>", escape(text))
 
 
 def definitions(facts: dict[str, str]) -> str:

@@ -50,7 +50,7 @@ def run_installed(installed, elsewhere):
 
 
 def files(folder) -> list[str]:
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.suffix in (".py", ".html"))
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.suffix in (".py", ".html", ".js"))
 
 
 @pytest.mark.parametrize("package", ["lwc_fairseq", "lwc_fairseq_compat"])

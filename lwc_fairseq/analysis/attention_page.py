@@ -1,56 +1,79 @@
-"""A page to explore attention, which needs no network.
+"""A view to explore attention, on a page that needs no network.
 
 It shows where each step of a translation attends, in every layer and head, and how the beam search found the
-translation. `attention_page.html` is the page without its data.
+translation. `attention_view.html` has its elements and its script.
 """
 
-import html
-import json
-import re
 from operator import itemgetter
 from pathlib import Path
 
 from fairseq.tasks import FairseqTask
 
+from ..pages import interactive, page
 from .attention import MEAN, Attention, Hypothesis, is_right_to_left, produced, sentences
 
-LARGEST = 1_500_000
+LARGEST = 2_000_000
 """Number of weights, of 2 to 3 bytes each, up to which a page holds the weights of every head."""
 
 
 def make_page(data: dict, layer: int | str | None = None, head: int | None = None, form: str = "") -> str:
-    """Return the page for what :func:`page_data` returns.
+    """Return the page of one translation, which :func:`page_data` returns.
 
     Args:
         layer, head: those that the page shows first; None is the mean.
         form: HTML for the place below the heading.
     """
+    view = attention_view([{"title": data["title"]}], [""], [[data]], layer, head)
+    return page(data["title"], [form, view], heading="Attention")
+
+
+def attention_view(
+    sentences: list[dict],
+    models: list[str],
+    views: list[list[dict]],
+    layer: int | str | None = None,
+    head: int | None = None,
+) -> str:
+    """Return the HTML of a view of several translations, of which one is shown at a time.
+
+    Args:
+        sentences: the title of each sentence and, so that the address `#attention-LINE` shows it, its line.
+        models: the names of the models.
+        views: what :func:`page_data` returns, for each sentence and each model.
+        layer, head: those that are shown first; None is the mean.
+    """
     first = {"layer": MEAN if layer is None else layer, "head": MEAN if head is None else head}
-    text = json.dumps({**data, **first}, ensure_ascii=False, separators=(",", ":"))
-    text = text.replace("<", "\\u003c")  # </script> would end it
-    parts = {"title": html.escape(data["title"]), "form": form, "data": text}
-    template = Path(__file__).with_suffix(".html").read_text(encoding="utf-8")
-    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], template)
+    data = {"sentences": sentences, "models": models, "views": views, **first}
+    return interactive(Path(__file__).with_name("attention_view.html"), data)
 
 
 def page_data(
-    task: FairseqTask, hypotheses: list[Hypothesis], attentions: list[Attention], beams: list[list[Hypothesis]]
+    task: FairseqTask,
+    hypotheses: list[Hypothesis],
+    attentions: list[Attention],
+    beams: list[list[Hypothesis]],
+    largest: int = LARGEST,
 ) -> dict:
-    """Return the data of a page. Weights are in thousandths.
+    """Return the data of a translation. Weights are in thousandths.
 
-    If LARGEST leaves no room for the heads of a hypothesis, the page holds the mean over its heads alone.
+    If `largest` leaves no room for the heads of a hypothesis, the data have the mean over its heads alone. If there is
+    no room for the mean either, they have no weights of this hypothesis, unless it is the best.
 
     Args:
         hypotheses, beams: those of :func:`.attention.translations`.
         attentions: the attention of each hypothesis.
+        largest: the number of weights.
     """
     best = attentions[0]
     source, target = sentences(best, task)
-    room, shown = LARGEST, []
+    room = largest
+    shown: list[dict] = []
     for hypothesis, attention in zip(hypotheses, attentions, strict=True):
         layers = attention.layers
         if sum(weights.numel() for weights in layers) > room:
             layers = [weights.mean(0, keepdim=True) for weights in layers]
+        if shown and sum(weights.numel() for weights in layers) > room:
+            layers = []
         room -= sum(weights.numel() for weights in layers)
         shown.append(
             {

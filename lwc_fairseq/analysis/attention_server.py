@@ -77,6 +77,6 @@ class PageHandler(BaseHTTPRequestHandler):
 
 def form(text: str) -> str:
     """Return a field to type into, with a text in it."""
-    rules = ":root { color-scheme: light dark; } form { display: flex; gap: .5rem; } [name=source] { flex: 1; }"
+    rules = "form { display: flex; gap: .5rem; } [name=source] { flex: 1; }"
     field = f'<input name="source" value="{html.escape(text)}" dir="auto" aria-label="Sentence" required>'
     return f"<style>{rules}</style><form>{field}<button>Translate</button></form>"

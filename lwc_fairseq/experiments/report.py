@@ -24,7 +24,7 @@ from ..analysis.picture import make_figure
 from ..analysis.translations import joined, read_generated
 from ..files import import_plugins, read_lines, write_whole
 from ..models.interface import gives_attention
-from ..pages import as_png, definitions, html_table, image, page
+from ..pages import as_png, definitions, html_table, image, page, prose
 from .identity import data_content, file_content
 from .layout import CURVE, LEARNING_CURVES, RECORD, RunFolder, generate_steps
 from .page import FLAGS_IN_ORDER, TRIALS, WORDS, cells, notes, origin, trial_cells, word_cells, word_note
@@ -159,11 +159,6 @@ def results(finished: FinishedTable) -> Iterator[str]:
     yield f"<details><summary>Flags</summary>{flags}</details>"
     if record.seeds > 1:
         yield "<p>The following sections show the first run of each row, which has seed 1.</p>"
-
-
-def prose(text: str) -> str:
-    """Return a line of Markdown as HTML; words in backticks become code."""
-    return re.sub("`(.*?)`", r"<code>\1</code>", html.escape(text))
 
 
 def pictures(finished: FinishedTable) -> Iterator[str]:

@@ -30,8 +30,11 @@ def make_task(**settings):
 
 
 def data_in(path) -> dict:
-    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', path.read_text("utf-8"), re.S)
-    return json.loads(text)
+    """The data of the page, with those of its only translation."""
+    script = r'<script type="application/json" id="attention_view_data">(.*?)</script>'
+    (text,) = re.findall(script, path.read_text("utf-8"), re.S)
+    data = json.loads(text)
+    return data | data["views"][0][0]
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -35,7 +35,8 @@ def get(server, source: str | None = None, path: str = "/", host: str | None = N
 
 
 def data_in(text: str) -> dict:
-    return json.loads(re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)[0])
+    (data,) = re.findall(r'<script type="application/json" id="attention_view_data">(.*?)</script>', text, re.S)
+    return json.loads(data)["views"][0][0]
 
 
 def test_only_this_machine_is_answered(server):
@@ -78,11 +79,11 @@ def test_two_users_at_once(server):
 def test_type_into_the_page(server):
     address = f"http://127.0.0.1:{server.server_port}/"
     with opened(address) as page:
-        page.get_by_label("Sentence").fill("ba de")
+        page.get_by_role("textbox").fill("ba de")
         page.keyboard.press("Enter")
         page.locator("#target button").first.hover()
         assert page.locator("#source bdi").all_inner_texts() == ["ba", "de", "</s>"]
-        assert page.get_by_label("Sentence").input_value() == "ba de"
+        assert page.get_by_role("textbox").input_value() == "ba de"
 
 
 def test_command(server, tiny_checkpoint, tiny_data):

@@ -67,7 +67,7 @@ def finished(tmp_path):
 def test_the_page_has_all_and_asks_for_nothing(finished):
     write_report(finished, finished / "report.html")
     page = (finished / "report.html").read_text()
-    assert "<title>A &lt;table&gt;</title>" in page and "<table>" in page
+    assert "<title>A &lt;table&gt;</title>" in page and '<table class="sortable">' in page
     for text in ("19.07M", "50.00 (1 of 2 runs, failed)", "35.07", "Learning curves", "By source length", "Line "):
         assert text in page, text
     assert not re.findall(r'(?:src|href)="(?!data:)', page)
