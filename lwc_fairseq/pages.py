@@ -4,7 +4,9 @@ import base64
 import io
 import json
 import re
-from collections.abc import Iterable, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,6 +44,39 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; background: var(--panel); 
 """
 
 
+@dataclass(frozen=True)
+class Section:
+    """A part of a page: lines of Markdown, and tables, each its header and its rows. Lines that begin with `- ` are a
+    list."""
+
+    title: str  # empty if the section has no heading
+    parts: list[str | list[list[str]]]
+    figure: "Callable[[], Figure] | None" = None  # makes the picture of the HTML
+
+    def markdown(self) -> list[str]:
+        """Return the lines of the section, the last of which is empty."""
+        lines = [f"## {self.title}", ""] if self.title else []
+        for part in self.parts:
+            if isinstance(part, str):
+                if part.startswith("- ") and lines[-2].startswith("- "):
+                    lines.pop()
+                lines += [part, ""]
+            else:
+                lines += [*markdown_table(part[0], part[1:]), ""]
+        return lines
+
+    def html(self) -> str:
+        parts = [f"<h2>{escape(self.title)}</h2>"] if self.title else []
+        for part in self.parts:
+            if not isinstance(part, str):
+                parts.append(html_table(part[0], part[1:]))
+            else:
+                parts.append(f"<li>{prose(part[2:])}</li>" if part.startswith("- ") else f"<p>{prose(part)}</p>")
+        if self.figure:
+            parts.append(image(as_png(self.figure()), self.title))
+        return "\n".join(parts)
+
+
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Return the lines of a table in Markdown."""
     lines = [header, ["---"] * len(header), *rows]
@@ -66,9 +101,10 @@ def page(title: str, parts: list[str], heading: str = "") -> str:
 
 def interactive(view: Path, data: object) -> str:
     """Return an interactive part of a page: a file with its elements, style and script, and the data for the script,
-    which are JSON in the element NAME_data."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")  # </script> would end it
-    script = f'<script type="application/json" id="{view.stem}_data">{text}</script>'
+    which are in the element NAME_data: JSON, compressed because weights of attention are many."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    packed = base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")
+    script = f'<script type="text/plain" id="{view.stem}_data">{packed}</script>'
     return f"{script}\n{view.read_text(encoding='utf-8')}"
 
 

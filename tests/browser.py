@@ -1,10 +1,12 @@
 """Opens a page in headless Chromium or Chrome, if one is installed, and points, types and clicks by Playwright."""
 
+import base64
 import html
 import json
 import re
 import shutil
 import subprocess
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -39,6 +41,12 @@ class Seen:
     fits: bool  # no scrolling sideways
     requests: list[str]  # addresses outside of the page
     console: list[str]
+
+
+def data_of_view(page: str, view: str) -> dict:
+    """What a page contains for one of its interactive views."""
+    (packed,) = re.findall(rf'<script type="text/plain" id="{view}_data">(.*?)</script>', page)
+    return json.loads(zlib.decompress(base64.b64decode(packed)))
 
 
 def look_at(page: Path, folder: Path, width: int = 1000) -> Seen:

@@ -13,7 +13,7 @@ from ..pages import interactive, page
 from .attention import MEAN, Attention, Hypothesis, is_right_to_left, produced, sentences
 
 LARGEST = 2_000_000
-"""Number of weights, of 2 to 3 bytes each, up to which a page holds the weights of every head."""
+"""Number of weights, of less than a byte each, up to which a page holds the weights of every head."""
 
 
 def make_page(data: dict, layer: int | str | None = None, head: int | None = None, form: str = "") -> str:
@@ -57,7 +57,7 @@ def page_data(
     """Return the data of a translation. Weights are in thousandths.
 
     If `largest` leaves no room for the heads of a hypothesis, the data have the mean over its heads alone. If there is
-    no room for the mean either, they have no weights of this hypothesis, unless it is the best.
+    no room for all the means, only the best hypothesis has weights.
 
     Args:
         hypotheses, beams: those of :func:`.attention.translations`.
@@ -66,15 +66,18 @@ def page_data(
     """
     best = attentions[0]
     source, target = sentences(best, task)
-    room = largest
+    sizes = [sum(weights.numel() for weights in attention.layers) for attention in attentions]
+    sizes_of_means = [sum(weights[0].numel() for weights in attention.layers) for attention in attentions]
+    room = largest - sum(sizes_of_means)
     shown: list[dict] = []
-    for hypothesis, attention in zip(hypotheses, attentions, strict=True):
+    for hypothesis, attention, size, size_of_mean in zip(hypotheses, attentions, sizes, sizes_of_means, strict=True):
         layers = attention.layers
-        if sum(weights.numel() for weights in layers) > room:
-            layers = [weights.mean(0, keepdim=True) for weights in layers]
-        if shown and sum(weights.numel() for weights in layers) > room:
+        if size - size_of_mean <= room:
+            room -= size - size_of_mean
+        elif shown and room < 0:
             layers = []
-        room -= sum(weights.numel() for weights in layers)
+        else:
+            layers = [weights.mean(0, keepdim=True) for weights in layers]
         shown.append(
             {
                 "score": hypothesis.score,

@@ -1,23 +1,23 @@
-"""Comparison of several systems' translations: scores, scores by source length, repetition and omission, the largest
-differences, and the files compare.md, compare.json and lengths.png with them."""
+"""Comparison of several systems' translations: scores, scores by source length and by frequency of words, repetition
+and omission, and the largest differences."""
 
-import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import cycle
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from sacrebleu import sentence_chrf
 from sacrebleu.metrics import CHRF, TER
 
 from lwc_fairseq_compat import UserError
 
-from ..files import write_whole
-from ..pages import as_markdown, as_png, markdown_table
+from ..pages import Section, as_markdown
 from .adequacy import LEAST_PROBABILITY, omission, repetition
 from .fonts import fonts_for
+from .frequency import DEFINITION, frequency_groups
 from .translations import RANDOMIZATION, TESTS, Score, Translations, bleu, comet_scores, significance
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ VARIANTS = {"BLEU": Score(), "BLEU, lower-cased": Score(lowercase=True), "BLEU, 
 
 GROUPS = (10, 20, 30, 40, 50)
 """The source lengths at which groups begin. Zhang, Xiong, Su (2018) use [0, 10), [10, 20), ..., [50, ∞)."""
+
+DIFFERENCES = "Where they differ most"
 
 
 def check_name(name: str, what: str) -> None:
@@ -70,6 +72,7 @@ class Comparison:
     repetition: dict[str, dict[str, float]]  # as :func:`repetition` returns it
     omission: dict = field(default_factory=dict)  # as :func:`omission` returns it
     groups: list[dict] = field(default_factory=list)
+    frequencies: list[dict] = field(default_factory=list)  # as :func:`frequency_groups` returns it
     parts: dict[str, dict[str, list[float]]] = field(default_factory=dict)  # by tags, then by system: BLEU-1 to BLEU-4
     differences: list[dict] = field(default_factory=list)
 
@@ -81,6 +84,7 @@ def compare(
     ter: bool = False,
     comet_model: str | None = None,
     bitext: "list[AlignedSent] | None" = None,
+    frequencies: Mapping[str, int] | None = None,
 ) -> Comparison:
     """Compare the systems in everything except parts of speech. Raises UserError if two files have different numbers of
     lines, or as :func:`comet_scores` and :func:`omission` do.
@@ -91,6 +95,7 @@ def compare(
         ter: also compute TER, the translation edit rate.
         comet_model: the model to compute COMET with, which needs a source.
         bitext: parallel text to estimate a lexicon from, for omission, which needs a source.
+        frequencies: how often the training set has each word, to compute scores by frequency.
     """
     sentences.check()
     comet: dict[str, float] = {}
@@ -116,12 +121,13 @@ def compare(
         baseline, system = (Translations(sentences.systems[key], sentences.references) for key in (first, name))
         scores[name]["p"] = significance([baseline], [system], Score())
     groups = length_groups(sentences, bounds) if sentences.source is not None else []
+    rare = [] if frequencies is None else frequency_groups(sentences.systems, sentences.references, frequencies)
     largest = largest_differences(sentences, differences) if others else []
     if comet:
         signatures["COMET"] = signature
     for name, value in comet.items():
         scores[name]["COMET"] = value
-    return Comparison(signatures, scores, repeated, omitted, groups, differences=largest)
+    return Comparison(signatures, scores, repeated, omitted, groups, rare, differences=largest)
 
 
 def length_groups(sentences: Sentences, bounds: Sequence[int]) -> list[dict]:
@@ -160,68 +166,87 @@ def largest_differences(sentences: Sentences, number: int) -> list[dict]:
     return differences[:number]
 
 
-def markdown(comparison: Comparison) -> str:
-    """Return a comparison as Markdown."""
+def sections(comparison: Comparison) -> Iterator[Section]:
+    """Yield what a comparison shows, except single sentences."""
     systems = list(comparison.scores)
     metrics = list(comparison.scores[systems[0]])
-    rows = []
+    rows = [["", *metrics, f"p, against {systems[0]}"]]
     for name, scores in comparison.scores.items():
         # COMET lies between 0 and 1, mostly.
         values = [f"{scores[metric]:.4f}" if metric == "COMET" else f"{scores[metric]:.2f}" for metric in metrics]
         rows.append([name, *values, f"{scores['p']:.3f}" if "p" in scores else ""])
-    lines = markdown_table(["", *metrics, f"p, against {systems[0]}"], rows)
-    lines += ["", f"Scores: sacrebleu; p: {TESTS[RANDOMIZATION].title}.", ""]
-    for name, signature in comparison.signatures.items():
-        lines.append(f"- {name}: `{signature}`" + ", lower is better" * (name == "TER"))
-    lines += repetition_and_omission(comparison)
+    signatures = [
+        f"- {name}: `{signature}`" + ", lower is better" * (name == "TER")
+        for name, signature in comparison.signatures.items()
+    ]
+    yield Section("", [rows, f"Scores: sacrebleu; p: {TESTS[RANDOMIZATION].title}.", *signatures])
+    yield repetition_and_omission(comparison)
     if comparison.groups:
         columns = [f"BLEU, {name}" for name in systems] + [f"length, {name}" for name in [*systems, "reference"]]
-        rows = []
+        rows = [["words", "sentences", *columns]]
         for group in comparison.groups:
             values = [*group["bleu"].values(), *group["length"].values(), group["reference length"]]
             rows.append([group_name(group), str(group["sentences"]), *(f"{value:.2f}" for value in values)])
-        lines += ["", "## By source length", "", *markdown_table(["words", "sentences", *columns], rows)]
+        yield Section("By source length", [rows], partial(make_groups_figure, comparison.groups))
+    if comparison.frequencies:
+        yield frequency_section(comparison.frequencies)
     for tags, precisions in comparison.parts.items():
-        rows = [[name, *(f"{value:.2f}" for value in values)] for name, values in precisions.items()]
-        header = ["", "BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4"]
-        lines += ["", f"## Words tagged {tags}", "", *markdown_table(header, rows)]
-    if comparison.differences:
-        lines += ["", "## Where they differ most"]
-    for sentence in comparison.differences:
-        texts = {"source": sentence["source"]} if sentence["source"] else {}
-        texts["reference"] = sentence["reference"]
-        texts |= {f"{name} (chrF2 {sentence['chrf'][name]})": text for name, text in sentence["translations"].items()}
-        lines += ["", f"Line {sentence['line']}", ""]
-        lines += [f"- {as_markdown(name)}: {as_markdown(text)}" for name, text in texts.items()]
-    return "\n".join([*lines, ""])
+        rows = [["", "BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4"]]
+        rows += [[name, *(f"{value:.2f}" for value in values)] for name, values in precisions.items()]
+        yield Section(f"Words tagged {tags}", [rows])
 
 
-def repetition_and_omission(comparison: Comparison) -> list[str]:
-    """Return the lines of the section on repetition and, if it was measured, omission."""
+def frequency_section(groups: list[dict]) -> Section:
+    header = ["times in training", "words in references", *(f"F1, {name}" for name in groups[0]["f1"])]
+    rows = [
+        [group_name(group), f"{group['words']:,}", *(f"{value:.2f}" for value in group["f1"].values())]
+        for group in groups
+    ]
+    return Section(
+        "By frequency in the training set", [[header, *rows], DEFINITION], partial(make_frequencies_figure, groups)
+    )
+
+
+def repetition_and_omission(comparison: Comparison) -> Section:
+    """Return the section on repetition and, if it was measured, omission."""
     first, omitted = next(iter(comparison.scores)), comparison.omission
     fewer_or_more = f"sentences with fewer / more than {first}"
     shares = ("repeated", "beyond references", "OTEM-2")
-    rows = [
+    rows = [["", "repeated 2-grams, %", "beyond the references, %", "OTEM-2", fewer_or_more]]
+    rows += [
         [name, *(f"{found[share]:.2f}" if share in found else "" for share in shares), signs(found)]
         for name, found in comparison.repetition.items()
     ]
-    header = ["", "repeated 2-grams, %", "beyond the references, %", "OTEM-2", fewer_or_more]
-    lines = ["", "## Repetition and omission" if omitted else "## Repetition", "", *markdown_table(header, rows)]
-    lines += [
-        "",
+    parts: list[str | list[list[str]]] = [
+        rows,
         "A 2-gram is repeated if its sentence has it before, and beyond the references if no reference has it as "
         "often. The last column counts the latter. OTEM-2, for over-translation: Yang et al. (2018), × 100. Lower is "
         "better.",
     ]
     if omitted:
-        rows = [[name, f"{found['untranslated']:.2f}", signs(found)] for name, found in omitted["systems"].items()]
-        lines += ["", *markdown_table(["", "untranslated words, %", fewer_or_more], rows), ""]
-        lines += [
+        rows = [["", "untranslated words, %", fewer_or_more]]
+        rows += [[name, f"{found['untranslated']:.2f}", signs(found)] for name, found in omitted["systems"].items()]
+        parts += [
+            rows,
             f"Of the source's {omitted['content words']:,} content words, those count that a reference translates: "
             f"{omitted['words to translate']:,}. A word is untranslated if the output has none of its translations in "
-            f"IBM Model 1's lexicon (p ≥ {LEAST_PROBABILITY}). So wrong translations count, too."
+            f"IBM Model 1's lexicon (p ≥ {LEAST_PROBABILITY}). So wrong translations count, too.",
         ]
-    return lines
+    return Section("Repetition and omission" if omitted else "Repetition", parts)
+
+
+def markdown(comparison: Comparison) -> str:
+    """Return a comparison as Markdown."""
+    lines = [line for section in sections(comparison) for line in section.markdown()]
+    if comparison.differences:
+        lines += [f"## {DIFFERENCES}", ""]
+    for sentence in comparison.differences:
+        texts = {"source": sentence["source"]} if sentence["source"] else {}
+        texts["reference"] = sentence["reference"]
+        texts |= {f"{name} (chrF2 {sentence['chrf'][name]})": text for name, text in sentence["translations"].items()}
+        lines += [f"Line {sentence['line']}", ""]
+        lines += [*(f"- {as_markdown(name)}: {as_markdown(text)}" for name, text in texts.items()), ""]
+    return "\n".join(lines)
 
 
 def signs(found: dict) -> str:
@@ -229,35 +254,37 @@ def signs(found: dict) -> str:
 
 
 def group_name(group: dict) -> str:
-    return f"{group['from']}+" if group["to"] is None else f"{group['from']}–{group['to'] - 1}"
-
-
-def write(comparison: Comparison, out: Path) -> list[Path]:
-    """Write compare.md, compare.json and, if there are groups, lengths.png, and return their paths."""
-    contents: dict[Path, str | bytes] = {
-        out / "compare.md": markdown(comparison),
-        out / "compare.json": json.dumps(asdict(comparison), indent=1, ensure_ascii=False),
-    }
-    if comparison.groups:
-        contents[out / "lengths.png"] = as_png(make_groups_figure(comparison.groups), dpi=150)
-    for path, content in contents.items():
-        write_whole(path, content)
-    return list(contents)
+    low, high = group["from"], group["to"]
+    return f"{low}+" if high is None else str(low) if high == low + 1 else f"{low}–{high - 1}"
 
 
 def make_groups_figure(groups: list[dict]) -> Figure:
     """Plot BLEU and mean length over groups of source length, with one line per system."""
-    x = [group_name(group) for group in groups]
     figure = Figure(figsize=(10, 4), layout="constrained")
-    titles = {"bleu": "BLEU", "length": "words of the translation"}
+    bleu_axes, length_axes = figure.subplots(1, 2)
     with fonts_for("".join(groups[0]["length"])):
-        for axes, (what, title) in zip(figure.subplots(1, 2), titles.items(), strict=True):
-            named = []  # matplotlib itself leaves out labels that begin with _
-            for marker, name in zip(cycle("os^Dv<>p*"), groups[0][what], strict=False):
-                named += axes.plot(x, [group[what][name] for group in groups], f"-{marker}", label=name)
-            if what == "length":
-                named += axes.plot(x, [group["reference length"] for group in groups], "k--", label="reference")
-            axes.set(xlabel="words of the source", ylabel=title)
-            axes.grid(alpha=0.3)
-            axes.legend(handles=named, fontsize=8)
+        plot(bleu_axes, groups, "bleu", "words of the source", "BLEU")
+        plot(length_axes, groups, "length", "words of the source", "words of the translation")
+        x = [group_name(group) for group in groups]
+        lengths = length_axes.plot(x, [group["reference length"] for group in groups], "k--", label="reference")
+        length_axes.legend(handles=[*length_axes.get_legend().legend_handles, *lengths], fontsize=8)
     return figure
+
+
+def make_frequencies_figure(groups: list[dict]) -> Figure:
+    """Plot F1 of words over groups of frequency in the training set, with one line per system."""
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    with fonts_for("".join(groups[0]["f1"])):
+        plot(figure.subplots(), groups, "f1", "times in the training set", "F1 of words")
+    return figure
+
+
+def plot(axes: Axes, groups: list[dict], what: str, x: str, y: str) -> None:
+    """Plot one value of each group, with a line for each system. `x` and `y` are the titles of the axes."""
+    named = []  # matplotlib itself leaves out labels that begin with _
+    names = [group_name(group) for group in groups]
+    for marker, name in zip(cycle("os^Dv<>p*"), groups[0][what], strict=False):
+        named += axes.plot(names, [group[what][name] for group in groups], f"-{marker}", label=name)
+    axes.set(xlabel=x, ylabel=y)
+    axes.grid(alpha=0.3)
+    axes.legend(handles=named, fontsize=8)

@@ -15,8 +15,8 @@ def add_compare(commands) -> None:
         "compare",
         help="compare translations of several systems",
         description="Print scores with sacrebleu's signatures, a two-sided paired test against the first system, "
-        "scores by source length and by part of speech, repetition and omission, and the sentences on which the "
-        "systems differ most.",
+        "scores by source length, by frequency of words and by part of speech, repetition and omission, and the "
+        "sentences on which the systems differ most.",
     )
     add = compare.add_argument
     add("systems", nargs="+", type=named_path, metavar="NAME=FILE", help="text, or fairseq-generate's output")
@@ -40,14 +40,22 @@ def add_compare(commands) -> None:
     add(
         "--system-tags", action="append", type=named_path, default=[], metavar="NAME=FILE", help="the same for a system"
     )
+    add(
+        "--train-text",
+        type=Path,
+        metavar="FILE",
+        help="the training set's target side, for scores by frequency of words",
+    )
     add("--differences", type=positive, default=10, metavar="N", help="sentences to show (default: 10)")
-    add("--out", type=Path, metavar="DIR", help="write compare.md, compare.json and lengths.png")
+    add("--out", type=Path, metavar="DIR", help="write compare.html, compare.md, compare.json and pictures")
     compare.set_defaults(call=compare_command)
 
 
 def compare_command(args: argparse.Namespace) -> int:
     from ..analysis.adequacy import read_bitext
-    from ..analysis.comparison import GROUPS, Sentences, compare, markdown, write
+    from ..analysis.comparison import GROUPS, Sentences, compare, markdown
+    from ..analysis.comparison_page import write_comparison
+    from ..analysis.frequency import count_words
     from ..analysis.translations import COMET_MODEL, part_of_speech_bleu, read_hypotheses
 
     idle = {
@@ -69,7 +77,8 @@ def compare_command(args: argparse.Namespace) -> int:
         raise UserError("--comet: --src is needed, because COMET reads the source")
     comet_model = (args.comet_model or COMET_MODEL) if args.comet else None
     bitext = read_bitext(*args.lexicon) if args.lexicon else None
-    comparison = compare(sentences, args.groups or GROUPS, args.differences, args.ter, comet_model, bitext)
+    frequencies = count_words(args.train_text) if args.train_text else None
+    comparison = compare(sentences, args.groups or GROUPS, args.differences, args.ter, comet_model, bitext, frequencies)
     if args.tags:
         tagged = {name: (systems[name], tags) for name, tags in tags_of_systems(args).items()}
         reference = sentences.references[0], read_lines(args.ref_tags)
@@ -77,7 +86,8 @@ def compare_command(args: argparse.Namespace) -> int:
     print(markdown(comparison), end="")
     if args.out:
         make_folder(args.out)
-        print("wrote " + ", ".join(map(str, write(comparison, args.out))), file=sys.stderr)
+        written = write_comparison(comparison, sentences, args.differences, args.out)
+        print("wrote " + ", ".join(map(str, written)), file=sys.stderr)
     return 0
 
 

@@ -1,13 +1,11 @@
 """The page of `lwc-fairseq attention`: its data, and what a browser shows when somebody points, types and clicks."""
 
-import json
-import re
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from browser import opened
+from browser import data_of_view, opened
 from fairseq.dataclass.configs import GenerationConfig
 
 from conftest import make_abd, make_deepatt, make_dictionary, make_lwc, make_transformer, run
@@ -31,9 +29,7 @@ def make_task(**settings):
 
 def data_in(path) -> dict:
     """The data of the page, with those of its only translation."""
-    script = r'<script type="application/json" id="attention_view_data">(.*?)</script>'
-    (text,) = re.findall(script, path.read_text("utf-8"), re.S)
-    data = json.loads(text)
+    data = data_of_view(path.read_text("utf-8"), "attention_view")
     return data | data["views"][0][0]
 
 

@@ -1,6 +1,5 @@
 """`lwc-fairseq serve`: what the server answers, to whom, and how the command starts and ends."""
 
-import json
 import re
 import signal
 import subprocess
@@ -11,7 +10,7 @@ from http.client import HTTPConnection
 from urllib.parse import urlencode
 
 import pytest
-from browser import opened
+from browser import data_of_view, opened
 
 from conftest import FRONT_DOOR, refusal
 from lwc_fairseq import load
@@ -35,8 +34,7 @@ def get(server, source: str | None = None, path: str = "/", host: str | None = N
 
 
 def data_in(text: str) -> dict:
-    (data,) = re.findall(r'<script type="application/json" id="attention_view_data">(.*?)</script>', text, re.S)
-    return json.loads(data)["views"][0][0]
+    return data_of_view(text, "attention_view")["views"][0][0]
 
 
 def test_only_this_machine_is_answered(server):

@@ -1,0 +1,59 @@
+"""The sentences on which systems differ: a view in which a reader compares two of them, sentence by sentence."""
+
+from collections.abc import Collection
+from pathlib import Path
+
+from ..pages import definitions, interactive
+from .comparison import Sentences, largest_differences
+
+MOST = 1000
+"""The number of sentences that a page holds, those on which the systems differ most."""
+
+
+def differences_view(sentences: Sentences, number: int, explored: Collection[int] = ()) -> str:
+    """Return the HTML of the view, which is a list of a few sentences as long as its script does not run.
+
+    Args:
+        sentences: the translations of at least two systems.
+        number: how many sentences that list has.
+        explored: the lines of which the page has :func:`.attention_page.attention_view`.
+    """
+    largest = largest_differences(sentences, MOST)
+    if not largest:
+        return "<p>All translations score the same.</p>"
+    data = {
+        "systems": list(sentences.systems),
+        "explored": list(explored),
+        "all": len(sentences.references[0]),
+        "isPart": len(largest) == MOST,
+        "sentences": [
+            {
+                "line": entry["line"],
+                "source": entry["source"],
+                "references": [reference[entry["line"] - 1] for reference in sentences.references],
+                "chrf": list(entry["chrf"].values()),
+                "translations": list(entry["translations"].values()),
+            }
+            for entry in largest
+        ],
+    }
+    few = [
+        example(
+            entry["line"],
+            entry["source"],
+            entry["reference"],
+            {f"{name} (chrF2 {entry['chrf'][name]})": text for name, text in entry["translations"].items()},
+            explored,
+        )
+        for entry in largest[:number]
+    ]
+    return f'<div id="few">{"".join(few)}</div>' + interactive(Path(__file__).with_name("differences_view.html"), data)
+
+
+def example(
+    line: int, source: str | None, reference: str, translations: dict[str, str], explored: Collection[int] = ()
+) -> str:
+    """Return the HTML of a sentence and its translations."""
+    texts = {"source": source} if source is not None else {}
+    link = f' <small><a href="#attention-{line}">attention</a></small>' if line in explored else ""
+    return f"<h3>Line {line}{link}</h3>" + definitions({**texts, "reference": reference, **translations})
