@@ -7,20 +7,37 @@ each row's first seed.
 import html
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
+from textwrap import shorten
 
+from fairseq.tasks import FairseqTask
+from torch import Tensor
 from tqdm import tqdm
 
 from lwc_fairseq_compat import UserError
 
 from ..analysis.alignment import Gold, layer_error_rates, read_alignments
-from ..analysis.attention import attend, force, load, panels, sentences, translations
-from ..analysis.comparison import GROUPS, Sentences, group_name, largest_differences, length_groups, make_groups_figure
+from ..analysis.attention import attend, force, join, load, panels, sentences, translations
+from ..analysis.attention_page import attention_view, page_data
+from ..analysis.comparison import (
+    DIFFERENCES,
+    GROUPS,
+    Sentences,
+    frequency_section,
+    group_name,
+    largest_differences,
+    length_groups,
+    make_groups_figure,
+)
+from ..analysis.differences import differences_view, example
+from ..analysis.frequency import frequency_groups
 from ..analysis.picture import make_figure
+from ..analysis.training_words import count_training_words
 from ..analysis.translations import joined, read_generated
 from ..files import import_plugins, read_lines, write_whole
 from ..models.interface import gives_attention
@@ -29,6 +46,12 @@ from .identity import data_content, file_content
 from .layout import CURVE, LEARNING_CURVES, RECORD, RunFolder, generate_steps
 from .page import FLAGS_IN_ORDER, TRIALS, WORDS, cells, notes, origin, trial_cells, word_cells, word_note
 from .results import Record, read_record
+
+WEIGHTS = 6_000_000
+"""The number of weights of attention up to which a report has those of every head. They take about 3 MB."""
+
+FEW = 8
+"""The number of sentences on which the rows differ most that belong to the examples."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +79,19 @@ class FinishedTable:
         sentences = Sentences({label: output.hypotheses for label, output in outputs.items()}, references, first.source)
         sentences.check()
         return sentences
+
+    @cached_property
+    def samples(self) -> list[int]:
+        """The numbers of four sentences, evenly spread over the test set."""
+        if self.sentences is None or self.sentences.source is None:
+            return []
+        total = len(self.sentences.source)
+        return [row + 1 for row in range(0, total, -(-total // 4))]
+
+    @cached_property
+    def exploration(self) -> "Exploration":
+        """What the models attend to while they translate the examples, the samples and those that differ most."""
+        return explore(self)
 
     def references(self) -> list[list[str]]:
         """Return the reference translations that replaced those of the data, if they are tokens as the translations
@@ -127,11 +163,11 @@ def write_report(
     """
     finished = read_table(folder, data)
     import_plugins(user_dirs or finished.record.user_dirs)
-    sections = [results, pictures, lengths, samples, attention]
+    sections = [results, pictures, lengths, frequencies, samples, differences, attention]
     if gold is not None:
         links = read_alignments(gold, gold_first)
         check_content(finished.record, "gold", file_content(gold), str(gold))
-        sections.insert(3, partial(alignments, gold=links, gold_file=gold))
+        sections.insert(4, partial(alignments, gold=links, gold_file=gold))
     parts = [part for section in tqdm(sections, desc="report", leave=False) for part in section(finished)]
     write_whole(out, page(finished.record.title, parts))
 
@@ -207,45 +243,122 @@ def alignments(finished: FinishedTable, gold: list[Gold], gold_file: Path) -> It
     yield html_table(["", *(f"layer {name}" for name in layers), "all layers"], rows)
 
 
+def frequencies(finished: FinishedTable) -> Iterator[str]:
+    """Yield F1 of words by their frequency in the training set, or say why it cannot be computed."""
+    lines, models = finished.sentences, finished.checkpoints()
+    if lines is None:
+        return
+    counts: Counter[str] = Counter()
+    if models:
+        _, task = load(str(models[0][1]), finished.data)
+        counts = count_training_words(task)
+    if not counts:
+        reason = f"{finished.data} has no training set (--data names a folder)" if models else "no checkpoint is left"
+        yield f"<p>There are no scores by frequency in the training set: {html.escape(reason)}.</p>"
+        return
+    words = {name: [join(line.split()) for line in system] for name, system in lines.systems.items()}
+    references = [[join(line.split()) for line in reference] for reference in lines.references]
+    yield frequency_section(frequency_groups(words, references, counts)).html()
+
+
 def samples(finished: FinishedTable) -> Iterator[str]:
-    """Yield four sentences, evenly spread over the test set, and those whose translations differ most between rows."""
+    """Yield sentences that are evenly spread over the test set."""
     lines = finished.sentences
     if lines is None or lines.source is None:
         return
     yield "<h2>Samples</h2>"
     if finished.record.tests:
         yield f"<p>Lines are counted through all tests: {html.escape(', '.join(finished.record.tests))}.</p>"
-    total = len(lines.references[0])
-    for row in range(0, total, -(-total // 4)):
+    for line in finished.samples:
+        row = line - 1
         translations = {name: system[row] for name, system in lines.systems.items()}
-        yield sentence(row + 1, lines.source[row], lines.references[0][row], translations)
-    if len(lines.systems) > 1:
-        yield "<h2>Where they differ most</h2>"
-        for line in largest_differences(lines, 8):
-            yield sentence(line["line"], line["source"], line["reference"], line["translations"])
+        yield example(line, lines.source[row], lines.references[0][row], translations, finished.exploration.lines)
 
 
-def sentence(line: int, source: str, reference: str, translations: dict[str, str]) -> str:
-    return f"<h3>Line {line}</h3>" + definitions({"source": source, "reference": reference, **translations})
+def differences(finished: FinishedTable) -> Iterator[str]:
+    """Yield the view in which a reader compares two rows, sentence by sentence."""
+    lines = finished.sentences
+    if lines is not None and lines.source is not None and len(lines.systems) > 1:
+        yield f"<h2>{DIFFERENCES}</h2>"
+        yield differences_view(lines, FEW, finished.exploration.lines)
 
 
 def attention(finished: FinishedTable) -> Iterator[str]:
-    """Yield a picture of each model's attention for one sentence, or say that it cannot be read."""
-    models = finished.checkpoints()
-    if not models:
+    """Yield a picture of each model's attention for one sentence, or say that it cannot be read. Before them, yield the
+    view in which a reader explores the attention of all examples."""
+    exploration = finished.exploration
+    if not exploration.pictures:
         return
     yield "<h2>Attention</h2>"
-    for label, path in tqdm(models, desc="attention", leave=False):
-        model, task = load(str(path), finished.data)
+    if exploration.views:
+        yield "<p>The search here has a beam of 5. So a translation can differ from the one above.</p>"
+        yield attention_view(exploration.titles, exploration.models, exploration.views)
+    for label, picture in exploration.pictures.items():
         yield f"<h3>{html.escape(label)}</h3>"
-        if gives_attention(model):
-            source = typical_source(task, finished.record.subset)
-            (best, *_), _ = translations(model, task, source, None)
-            found = attend(model, task, source, best)
-            figure = make_figure(panels(found, None, None), sentences(found, task), 55)
-            yield image(as_png(figure), f"attention of {label}")
-        else:
-            yield f"<p>The attention of this model ({type(model).__name__}) cannot be read.</p>"
+        yield picture
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """What the section on attention shows."""
+
+    titles: list[dict]  # of the sentences, with their lines
+    models: list[str]  # those whose attention can be read
+    views: list[list[dict]]  # for each sentence and model
+    pictures: dict[str, str]  # HTML by model
+
+    @property
+    def lines(self) -> list[int]:
+        return [title["line"] for title in self.titles if title["line"]]
+
+
+def explore(finished: FinishedTable) -> Exploration:
+    checkpoints = finished.checkpoints()
+    titles: list[dict] = []
+    by_model: dict[str, list[dict]] = {}
+    pictures = {}
+    for label, path in tqdm(checkpoints, desc="attention", leave=False):
+        model, task = load(str(path), finished.data)
+        if not gives_attention(model):
+            pictures[label] = f"<p>The attention of this model ({type(model).__name__}) cannot be read.</p>"
+            continue
+        examples: dict[int | None, str] = {None: typical_source(task, finished.record.subset)}
+        examples.update(example_sources(finished, task).items())
+        titles = [
+            {"line": line, "title": shorten((f"{line}: " if line else "") + join(source.split()), 70, placeholder=" …")}
+            for line, source in examples.items()
+        ]
+        by_model[label] = []
+        for line, source in tqdm(examples.items(), desc=label, leave=False):
+            hypotheses, beams = translations(model, task, source, None)
+            attentions = [attend(model, task, source, hypothesis) for hypothesis in hypotheses]
+            share = WEIGHTS // (len(checkpoints) * len(examples))
+            by_model[label].append(page_data(task, hypotheses, attentions, beams, share))
+            if line is None:
+                figure = make_figure(panels(attentions[0], None, None), sentences(attentions[0], task), 55)
+                pictures[label] = image(as_png(figure), f"attention of {label}")
+    views = [list(of_sentence) for of_sentence in zip(*by_model.values(), strict=True)]
+    return Exploration(titles, list(by_model), views, pictures)
+
+
+def example_sources(finished: FinishedTable, task: FairseqTask) -> dict[int, str]:
+    """Return the source of each example, in sub-words as in the data, by its line. There are none if the data have
+    another number of sentences than the translations."""
+    lines = finished.sentences
+    if lines is None or lines.source is None:
+        return {}
+    numbers = finished.samples
+    if len(lines.systems) > 1:
+        numbers = numbers + [entry["line"] for entry in largest_differences(lines, FEW)]
+    sources: list[Tensor] = []
+    for subset in finished.record.tests.values() or [finished.record.subset]:
+        task.load_dataset(subset)
+        dataset = task.dataset(subset)
+        sources += (dataset[i]["source"] for i in range(len(dataset)))
+    if len(sources) != len(lines.source):
+        return {}
+    texts = {number: task.source_dictionary.string(sources[number - 1]) for number in numbers}
+    return {number: text for number, text in texts.items() if text}
 
 
 def typical_source(task, subset: str) -> str:

@@ -4,14 +4,16 @@ import html
 import json
 import re
 import shutil
+from collections import Counter
 
 import pytest
-from browser import Seen, look_at
+from browser import Seen, look_at, opened
 
-from conftest import TINY_TRAINING, refused, run
+from conftest import TASK, TINY_TRAINING, refused, run
 from lwc_fairseq.experiments.page import table_page
 from lwc_fairseq.experiments.report import read_table, write_report
 from lwc_fairseq.experiments.training_log import Losses, make_learning_curves
+from lwc_fairseq.tasks.concat_translation import ConcatTranslationConfig, ConcatTranslationTask
 from sentences import generated, worse
 
 
@@ -33,6 +35,10 @@ def run_with(chrf):
 
 @pytest.fixture
 def finished(tmp_path):
+    return make_table(tmp_path)
+
+
+def make_table(folder):
     """A table of two rows that were measured, one that failed, and one that is published."""
     about = {
         "title": "A <table>",
@@ -56,12 +62,12 @@ def finished(tmp_path):
             row("theirs", published=35.07),
         ],
     }
-    (tmp_path / "table.json").write_text(json.dumps(about))
+    (folder / "table.json").write_text(json.dumps(about))
     for name, words in (("ours", "x here"), ("base", "cat")):
-        (tmp_path / name / "seed1").mkdir(parents=True)
-        (tmp_path / name / "seed1" / "generated.txt").write_text(generated(worse(words)))
-    make_learning_curves({"ours": Losses(valid={70: 4.5})}).savefig(tmp_path / "learning_curves.png")
-    return tmp_path
+        (folder / name / "seed1").mkdir(parents=True)
+        (folder / name / "seed1" / "generated.txt").write_text(generated(worse(words)))
+    make_learning_curves({"ours": Losses(valid={70: 4.5})}).savefig(folder / "learning_curves.png")
+    return folder
 
 
 def test_the_page_has_all_and_asks_for_nothing(finished):
@@ -188,6 +194,68 @@ def test_a_row_of_an_earlier_version_that_is_called_reference(finished):
     (finished / "table.json").write_text(table.replace('"label": "base"', '"label": "reference"'))
     with pytest.raises(ValueError, match="a system is called reference, as the reference itself is called on pages"):
         write_report(finished, finished / "report.html")
+
+
+@pytest.fixture(scope="module")
+def translated(tmp_path_factory, tiny_data, tiny_checkpoint):
+    """The report of two rows, one of which has a model, that translated the 20 sentences of the test set."""
+    folder = make_table(tmp_path_factory.mktemp("translated"))
+    made = run("fairseq-generate", tiny_data, *TASK, "--path", tiny_checkpoint).stdout
+    (folder / "ours" / "seed1" / "generated.txt").write_text(made)
+    (folder / "base" / "seed1" / "generated.txt").write_text(re.sub(r"(?m)^(H-\d+\t.*\t).*", r"\1KA", made))
+    shutil.copy(tiny_checkpoint, folder / "ours" / "seed1" / "checkpoint_best.pt")
+    run("lwc-fairseq", "report", folder, "--data", tiny_data)
+    return folder / "report.html"
+
+
+def test_explore_the_attention_of_an_example(translated, tiny_data):
+    """A link beside a sentence leads to its attention, with the sub-words that the data have."""
+    task = ConcatTranslationTask.setup_task(ConcatTranslationConfig(data=str(tiny_data), dataset_impl=None))
+    task.load_dataset("test")
+    with opened(translated.as_uri()) as view:
+        source = view.locator("#source bdi")
+        for line in (6, 11):  # of the samples 1, 6, 11 and 16
+            view.locator(f'h3:has-text("Line {line}") a').first.click()
+            tokens = task.source_dictionary.string(task.dataset("test")[line - 1]["source"]).split()
+            assert source.all_inner_texts() == [*tokens, "</s>"]
+            assert view.get_by_label("Sentence").locator("option:checked").inner_text() == f"{line}: {' '.join(tokens)}"
+            assert view.locator("#target button").first.is_visible()
+        view.locator("article a").first.click()
+        line = view.locator("article:has(a) h3").first.inner_text().split()[1]
+        assert view.get_by_label("Sentence").locator("option:checked").inner_text().startswith(f"{line}: ")
+        assert view.get_by_label("Model").is_hidden()  # there is one
+        view.get_by_label("Sentence").select_option(index=0)
+        view.locator("#target button").last.click()
+        assert view.locator("#summary").inner_text().startswith("Step ")
+
+
+def test_compare_two_rows(translated):
+    with opened(translated.as_uri()) as view:
+        assert view.get_by_label("First").locator("option").all_inner_texts() == ["ours", "base"]
+        assert view.locator("article").count() > 0 and view.locator("#few").count() == 0
+
+
+def test_scores_by_frequency(translated, tiny_text):
+    text = html.unescape(translated.read_text()).partition("<h2>By frequency in the training set</h2>")[2]
+    table, _, rest = text.partition("</table>")
+    header, *rows = re.findall("<tr>(.*?)</tr>", table)
+    assert re.findall("<th>(.*?)</th>", header)[2:] == ["F1, ours", "F1, base"] and "F1: twice" in rest
+    times = Counter((tiny_text / "train.en").read_text().split())
+    expected = Counter(
+        "10–99" if times[word] < 100 else "100–999" for word in (tiny_text / "test.en").read_text().split()
+    )
+    assert {name: int(count) for name, count in (re.findall("<td>(.*?)</td>", row)[:2] for row in rows)} == expected
+
+
+def test_scores_by_frequency_without_training_data(finished, tiny_data, tiny_checkpoint, tmp_path):
+    write_report(finished, finished / "report.html")
+    assert (
+        "no scores by frequency in the training set: no checkpoint is left." in (finished / "report.html").read_text()
+    )
+    shutil.copytree(tiny_data, tmp_path / "few", ignore=shutil.ignore_patterns("train.*"))
+    shutil.copy(tiny_checkpoint, finished / "ours" / "seed1" / "checkpoint_best.pt")
+    run("lwc-fairseq", "report", finished, "--data", tmp_path / "few")
+    assert f"training set: {tmp_path / 'few'} has no training set (--data" in (finished / "report.html").read_text()
 
 
 def test_a_model_whose_attention_cannot_be_read(finished, tiny_data, tiny_checkpoint):
