@@ -28,7 +28,7 @@ a { color: var(--accent); }
 .wide { overflow-x: auto; margin: 1rem 0; }
 table { border-collapse: collapse; }
 th, td { border-bottom: 1px solid var(--line); padding: .25rem .6rem; text-align: right; white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; }
+th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: var(--paper); }
 th button { font: inherit; color: inherit; background: none; border: 0; padding: 0; cursor: pointer; }
 th button::after { content: var(--arrow, " ↕") / ""; color: var(--faint); font-weight: normal; }
 th[aria-sort] button::after { color: var(--accent); }

@@ -282,8 +282,8 @@ def add_report(commands) -> None:
     report = commands.add_parser(
         "report",
         help="write a finished table as an HTML page",
-        description="Write a self-contained HTML page: results, curve, scores by source length, word "
-        "alignments, samples, the sentences on which the rows differ most, and attention.",
+        description="Write a self-contained HTML page: results, curve, scores by source length and by frequency of "
+        "words, word alignments, samples, the sentences on which two rows differ most, and attention to explore.",
     )
     add = report.add_argument
     add("folder", type=Path, metavar="DIR", help="the folder that `table` wrote to")

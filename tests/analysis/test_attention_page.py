@@ -10,7 +10,7 @@ from fairseq.dataclass.configs import GenerationConfig
 
 from conftest import make_abd, make_deepatt, make_dictionary, make_lwc, make_transformer, run
 from lwc_fairseq.analysis.attention import Attention, Hypothesis, attend, panels, symbols, translations
-from lwc_fairseq.analysis.attention_page import make_page, page_data
+from lwc_fairseq.analysis.attention_page import LARGEST, make_page, page_data
 from lwc_fairseq.tasks.concat_translation import ConcatTranslationConfig, ConcatTranslationTask
 
 SOURCE = "w1 w2 w3 w4"
@@ -91,7 +91,7 @@ def by_hand(source: list[str], rows: list[str], layers: int = 2, heads: int = 2,
     return Attention(rows, columns, len(source) + 1, list(weights), over_reverse=False)
 
 
-def write(path, source: list[str], targets: list[list[str]], layer=None, head=None, **sizes) -> None:
+def write(path, source: list[str], targets: list[list[str]], layer=None, head=None, largest=LARGEST, **sizes) -> None:
     """Write a page for hypotheses, of which each step has all in its beam."""
     none = torch.tensor([])
     hypotheses = [Hypothesis(none, [*words, "</s>"], -i / 8, -float(i)) for i, words in enumerate(targets)]
@@ -101,7 +101,7 @@ def write(path, source: list[str], targets: list[list[str]], layer=None, head=No
         beams.append([Hypothesis(none, rows, None, -length - i / 8) for i, rows in enumerate(unfinished)])
     attentions = [by_hand(source, found.rows, seed=i, **sizes) for i, found in enumerate(hypotheses)]
     task = SimpleNamespace(cfg=ConcatTranslationConfig())
-    path.write_text(make_page(page_data(task, hypotheses, attentions, beams), layer, head), "utf-8")
+    path.write_text(make_page(page_data(task, hypotheses, attentions, beams, largest), layer, head), "utf-8")
 
 
 def test_tokens_that_look_like_html(tmp_path):
@@ -119,6 +119,29 @@ def test_a_page_for_70_words_14_layers_and_8_heads_is_small(tmp_path):
     data = data_in(tmp_path / "a.html")
     assert [len(shown["weights"][0]) for shown in data["hypotheses"]] == [8, 1, 1, 1, 1]
     assert (tmp_path / "a.html").stat().st_size < 5e6
+
+
+@pytest.mark.parametrize(
+    ("largest", "heads"),
+    [(960, [2, 2, 2]), (959, [2, 2, 1]), (640, [2, 1, 1]), (639, [1, 1, 1]), (480, [1, 1, 1]), (479, [1, 0, 0])],
+)
+def test_a_page_keeps_what_fits(tmp_path, largest, heads):
+    """Of three hypotheses of 2 layers, 8 rows and 10 columns: the mean over the 2 heads has 160 weights."""
+    words = [f"w{i}" for i in range(7)]
+    write(tmp_path / "a.html", ["ein"], [words] * 3, largest=largest)
+    found = [shown["weights"] for shown in data_in(tmp_path / "a.html")["hypotheses"]]
+    assert [len(layers[0]) if layers else 0 for layers in found] == heads
+
+
+def test_a_page_says_what_it_lacks(tmp_path):
+    words = [f"w{i}" for i in range(7)]
+    write(tmp_path / "a.html", ["ein"], [words] * 3, largest=479)
+    with opened((tmp_path / "a.html").as_uri()) as page:
+        hypotheses = page.locator("#hypotheses input")
+        assert [hypothesis.is_enabled() for hypothesis in hypotheses.all()] == [True, False, False]
+        assert page.get_by_label("Head").is_disabled() and not page.get_by_label("Layer").is_disabled()
+        note = page.locator("#note").inner_text()
+        assert "the mean over the heads" in note and "hypotheses that cannot be chosen" in note
 
 
 def test_command(tiny_checkpoint, tiny_data, tmp_path):
