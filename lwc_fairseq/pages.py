@@ -71,10 +71,12 @@ class Section:
             if not isinstance(part, str):
                 parts.append(html_table(part[0], part[1:]))
             else:
-                parts.append(f"<li>{prose(part[2:])}</li>" if part.startswith("- ") else f"<p>{prose(part)}</p>")
+                parts.append(
+                    f"<ul><li>{prose(part[2:])}</li></ul>" if part.startswith("- ") else f"<p>{prose(part)}</p>"
+                )
         if self.figure:
             parts.append(image(as_png(self.figure()), self.title))
-        return "\n".join(parts)
+        return "\n".join(parts).replace("</ul>\n<ul>", "\n")
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

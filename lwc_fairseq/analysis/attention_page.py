@@ -15,6 +15,9 @@ from .attention import MEAN, Attention, Hypothesis, is_right_to_left, produced, 
 LARGEST = 2_000_000
 """Number of weights, of less than a byte each, up to which a page holds the weights of every head."""
 
+LONGEST = 200
+"""Number of sub-words up to which a sentence is translated unasked. With more, the page would be slow and large."""
+
 
 def make_page(data: dict, layer: int | str | None = None, head: int | None = None, form: str = "") -> str:
     """Return the page of one translation, which :func:`page_data` returns.

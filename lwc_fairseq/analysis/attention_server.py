@@ -12,10 +12,7 @@ from lwc_fairseq_compat import UserError
 from ..hub import Translator
 from ..pages import page
 from .attention import attend, translations
-from .attention_page import make_page, page_data
-
-LONGEST = 200
-"""Number of sub-words up to which a sentence is translated. With more, the page would be slow and large."""
+from .attention_page import LONGEST, make_page, page_data
 
 
 class PageServer(ThreadingHTTPServer):

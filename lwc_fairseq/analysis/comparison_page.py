@@ -10,12 +10,13 @@ from .comparison import (
     DIFFERENCES,
     Comparison,
     Sentences,
+    largest_differences,
     make_frequencies_figure,
     make_groups_figure,
     markdown,
     sections,
 )
-from .differences import differences_view
+from .differences import MOST, differences_view
 
 
 def write_comparison(comparison: Comparison, sentences: Sentences, number: int, out: Path) -> list[Path]:
@@ -31,8 +32,9 @@ def write_comparison(comparison: Comparison, sentences: Sentences, number: int, 
     if comparison.frequencies:
         pictures["frequencies.png"] = make_frequencies_figure(comparison.frequencies)
     parts = [section.html() for section in sections(comparison)]
-    if len(sentences.systems) > 1:
-        parts += [f"<h2>{DIFFERENCES}</h2>", differences_view(sentences, number)]
+    if comparison.differences:
+        largest = largest_differences(sentences, MOST)
+        parts += [f"<h2>{DIFFERENCES}</h2>", differences_view(sentences, largest, number)]
     contents: dict[str, str | bytes] = {
         "compare.md": markdown(comparison),
         "compare.html": page("Comparison of " + ", ".join(sentences.systems), parts),

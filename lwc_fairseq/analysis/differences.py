@@ -4,23 +4,21 @@ from collections.abc import Collection
 from pathlib import Path
 
 from ..pages import definitions, interactive
-from .comparison import Sentences, largest_differences
+from .comparison import Sentences
 
 MOST = 1000
 """The number of sentences that a page holds, those on which the systems differ most."""
 
 
-def differences_view(sentences: Sentences, number: int, explored: Collection[int] = ()) -> str:
+def differences_view(sentences: Sentences, largest: list[dict], number: int, explored: Collection[int] = ()) -> str:
     """Return the HTML of the view, which is a list of a few sentences as long as its script does not run.
 
     Args:
         sentences: the translations of at least two systems.
+        largest: what :func:`largest_differences` returns for MOST sentences, at least one.
         number: how many sentences that list has.
         explored: the lines of which the page has :func:`.attention_page.attention_view`.
     """
-    largest = largest_differences(sentences, MOST)
-    if not largest:
-        return "<p>All translations score the same.</p>"
     data = {
         "systems": list(sentences.systems),
         "explored": list(explored),

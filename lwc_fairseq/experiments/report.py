@@ -23,7 +23,7 @@ from lwc_fairseq_compat import UserError
 
 from ..analysis.alignment import Gold, layer_error_rates, read_alignments
 from ..analysis.attention import attend, force, join, load, panels, sentences, translations
-from ..analysis.attention_page import attention_view, page_data
+from ..analysis.attention_page import LONGEST, attention_view, page_data
 from ..analysis.comparison import (
     DIFFERENCES,
     GROUPS,
@@ -34,7 +34,7 @@ from ..analysis.comparison import (
     length_groups,
     make_groups_figure,
 )
-from ..analysis.differences import differences_view, example
+from ..analysis.differences import MOST, differences_view, example
 from ..analysis.frequency import frequency_groups
 from ..analysis.picture import make_figure
 from ..analysis.training_words import count_training_words
@@ -47,8 +47,8 @@ from .layout import CURVE, LEARNING_CURVES, RECORD, RunFolder, generate_steps
 from .page import FLAGS_IN_ORDER, TRIALS, WORDS, cells, notes, origin, trial_cells, word_cells, word_note
 from .results import Record, read_record
 
-WEIGHTS = 6_000_000
-"""The number of weights of attention up to which a report has those of every head. They take about 3 MB."""
+WEIGHTS = 4_000_000
+"""The number of weights of attention up to which a report has those of every head. They take about 4 MB."""
 
 FEW = 8
 """The number of sentences on which the rows differ most that belong to the examples."""
@@ -81,8 +81,14 @@ class FinishedTable:
         return sentences
 
     @cached_property
+    def largest_differences(self) -> list[dict]:
+        """The sentences on which the rows differ most, the largest differences first."""
+        lines = self.sentences
+        return [] if lines is None or len(lines.systems) < 2 else largest_differences(lines, MOST)
+
+    @cached_property
     def samples(self) -> list[int]:
-        """The numbers of four sentences, evenly spread over the test set."""
+        """The lines of four sentences, evenly spread over the test set."""
         if self.sentences is None or self.sentences.source is None:
             return []
         total = len(self.sentences.source)
@@ -278,9 +284,9 @@ def samples(finished: FinishedTable) -> Iterator[str]:
 def differences(finished: FinishedTable) -> Iterator[str]:
     """Yield the view in which a reader compares two rows, sentence by sentence."""
     lines = finished.sentences
-    if lines is not None and lines.source is not None and len(lines.systems) > 1:
+    if lines is not None and finished.largest_differences:
         yield f"<h2>{DIFFERENCES}</h2>"
-        yield differences_view(lines, FEW, finished.exploration.lines)
+        yield differences_view(lines, finished.largest_differences, FEW, finished.exploration.lines)
 
 
 def attention(finished: FinishedTable) -> Iterator[str]:
@@ -342,23 +348,22 @@ def explore(finished: FinishedTable) -> Exploration:
 
 
 def example_sources(finished: FinishedTable, task: FairseqTask) -> dict[int, str]:
-    """Return the source of each example, in sub-words as in the data, by its line. There are none if the data have
+    """Return the source of each example, in sub-words as in the data, by its line: of the samples, and of the sentences
+    on which the rows differ most. Sentences that are empty or too long are left out, and all of them if the data have
     another number of sentences than the translations."""
     lines = finished.sentences
-    if lines is None or lines.source is None:
+    if lines is None:
         return {}
-    numbers = finished.samples
-    if len(lines.systems) > 1:
-        numbers = numbers + [entry["line"] for entry in largest_differences(lines, FEW)]
+    numbers = [*finished.samples, *(entry["line"] for entry in finished.largest_differences[:FEW])]
     sources: list[Tensor] = []
     for subset in finished.record.tests.values() or [finished.record.subset]:
         task.load_dataset(subset)
         dataset = task.dataset(subset)
         sources += (dataset[i]["source"] for i in range(len(dataset)))
-    if len(sources) != len(lines.source):
+    if len(sources) != len(lines.references[0]):
         return {}
     texts = {number: task.source_dictionary.string(sources[number - 1]) for number in numbers}
-    return {number: text for number, text in texts.items() if text}
+    return {number: text for number, text in texts.items() if 0 < len(text.split()) <= LONGEST}
 
 
 def typical_source(task, subset: str) -> str:
