@@ -23,7 +23,7 @@ function makeSortable(table) {
     if (!button.textContent) button.setAttribute("aria-label", "name");
     head.append(button);
     button.addEventListener("click", () => {
-      const order = {ascending: "descending", descending: "none"}[head.ariaSort] ?? "ascending";
+      const order = {ascending: "descending", descending: "none"}[head.getAttribute("aria-sort")] ?? "ascending";
       for (const other of heads) other.removeAttribute("aria-sort");
       if (order !== "none") head.setAttribute("aria-sort", order);
       const cell = row => row.cells[column].textContent.trim();
