@@ -82,6 +82,13 @@ def test_every_reference_counts(tmp_path):
         assert view.locator("mark.right").all_inner_texts()[1:] == ["big", "large"]  # the first one is explained
 
 
+def test_a_repeated_word_is_right_as_often_as_in_the_reference(tmp_path):
+    systems = {"a": ["Felix reads to Felix"], "b": ["the man reads to Felix"]}
+    with opened(write(tmp_path / "a.html", systems, [["the old man reads to Felix"]], None)) as view:
+        assert view.locator("article mark.wrong").all_inner_texts() == ["Felix"]
+        assert view.locator("article mark.right").all_inner_texts() == ["the", "man"]
+
+
 def test_without_scripts_there_are_a_few(tmp_path):
     write(tmp_path / "a.html")
     text = (tmp_path / "a.html").read_text("utf-8")
