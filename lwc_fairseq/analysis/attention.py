@@ -25,7 +25,7 @@ from lwc_fairseq_compat.data import require_targets
 
 from ..data.reverse import is_reversed, reverse_words, reversed_order
 from ..files import write_whole
-from ..models.interface import TranslationModel, attention_weights
+from ..models.interface import ReverseContextModel, attention_weights
 
 MEAN = "mean"
 """Replaces the number of a layer, and selects the mean over all layers."""
@@ -52,16 +52,22 @@ class Hypothesis:
     log_probability: float | None = None
 
 
+SOURCE, REVERSE, SO_FAR = "Source", "Reverse translation", "Translation so far"
+"""The sides to which a step may attend."""
+
+
 @dataclass(frozen=True)
 class Attention:
     """The weights of all layers. Each row is the step that produces a token, and each column is a token that this step
-    attends to: the first `split` columns are source tokens, the others target tokens."""
+    attends to."""
 
     rows: list[str]
-    columns: list[str]
-    split: int
+    sides: dict[str, list[str]]  # the tokens of each side, in the order of the columns; the source is first
     layers: list[Tensor]  # (H, rows, columns) each
-    over_reverse: bool  # the target tokens are those of a reverse translation, not those that were produced before
+
+    @property
+    def columns(self) -> list[str]:
+        return [token for tokens in self.sides.values() for token in tokens]
 
 
 @dataclass(frozen=True)
@@ -70,9 +76,12 @@ class Panel:
 
     title: str
     rows: list[str]
-    columns: list[str]
+    sides: list[list[str]]
     weights: Tensor  # (rows, columns)
-    split: int
+
+    @property
+    def columns(self) -> list[str]:
+        return [token for tokens in self.sides for token in tokens]
 
 
 def load(checkpoint: str, data: str) -> tuple[nn.Module, FairseqTask]:
@@ -181,19 +190,19 @@ class RecordedSearch(BeamSearch):
 def attend(model: nn.Module, task: FairseqTask, source: str, hypothesis: Hypothesis) -> Attention:
     """Return the attention of a model that produces a translation. Raises UserError as :func:`encode` does, or if the
     model's attention cannot be read."""
-    src_tokens, columns = encode(task.source_dictionary, source, "--source")
-    split, device = len(columns), next(model.parameters()).device
+    src_tokens, words = encode(task.source_dictionary, source, "--source")
+    device = next(model.parameters()).device
     src_tokens, tokens = src_tokens.to(device)[None], hypothesis.tokens.to(device)
     weights = attention_weights(model, src_tokens, torch.cat([tokens[-1:], tokens[:-1]])[None])
-    others = weights.target
+    sides, by_side = {SOURCE: words}, [weights.source]
+    if weights.reverse and isinstance(model, ReverseContextModel):
+        sides[REVERSE] = symbols(task.target_dictionary, model.reverse_translations(src_tokens)[0])
+        by_side.append(weights.reverse)
     if weights.target:
-        columns = [*columns, "(start)", *hypothesis.rows[:-1]]
-    elif weights.reverse and isinstance(model, TranslationModel):
-        columns = columns + symbols(task.target_dictionary, model.reverse_translations(src_tokens)[0])
-        others = weights.reverse
-    pairs = zip(weights.source, others, strict=True) if others else ((layer,) for layer in weights.source)
-    layers = [torch.cat(parts, dim=-1)[0].float().cpu() for parts in pairs]
-    return Attention(hypothesis.rows, columns, split, layers, over_reverse=others is weights.reverse)
+        sides[SO_FAR] = ["(start)", *hypothesis.rows[:-1]]
+        by_side.append(weights.target)
+    layers = [torch.cat(parts, dim=-1)[0].float().cpu() for parts in zip(*by_side, strict=True)]
+    return Attention(hypothesis.rows, sides, layers)
 
 
 def panels(attention: Attention, layer: int | str | None, head: int | None) -> list[Panel]:
@@ -204,21 +213,21 @@ def panels(attention: Attention, layer: int | str | None, head: int | None) -> l
         weights = choose(attention.layers, number if isinstance(number, int) else None, head)
         title = "mean of the layers" if number == MEAN else f"layer {number}"
         title += "" if head is None else f", head {head}"
-        made.append(Panel(title, attention.rows, attention.columns, weights, attention.split))
+        made.append(Panel(title, attention.rows, [*attention.sides.values()], weights))
     return made
 
 
 def save_weights(made: list[Panel], path: Path) -> None:
-    """Write panels as arrays: weights (layers, rows, columns), tokens, and the number of source columns."""
+    """Write panels as arrays: weights (layers, rows, columns), tokens, and the numbers of columns of each side."""
     data = io.BytesIO()
-    weights = np.stack([panel.weights.numpy() for panel in made])
-    np.savez(data, weights=weights, rows=made[0].rows, columns=made[0].columns, source_columns=made[0].split)
+    weights, widths = np.stack([panel.weights.numpy() for panel in made]), [len(side) for side in made[0].sides]
+    np.savez(data, weights=weights, rows=made[0].rows, columns=made[0].columns, source_columns=widths[0], widths=widths)
     write_whole(path, data.getvalue())
 
 
 def sentences(attention: Attention, task: FairseqTask) -> list[str]:
     """Return the source and the translation: words, in reading order."""
-    return [join(attention.columns[: attention.split - 1]), produced(attention.rows[:-1], task)]
+    return [join(attention.sides[SOURCE][:-1]), produced(attention.rows[:-1], task)]
 
 
 def produced(rows: list[str], task: FairseqTask) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from fairseq.tasks import FairseqTask
 
 from ..pages import interactive, page
-from .attention import MEAN, Attention, Hypothesis, is_right_to_left, produced, sentences
+from .attention import MEAN, SO_FAR, SOURCE, Attention, Hypothesis, is_right_to_left, produced, sentences
 
 LARGEST = 2_000_000
 """Number of weights, of less than a byte each, up to which a page holds the weights of every head."""
@@ -86,14 +86,14 @@ def page_data(
                 "score": hypothesis.score,
                 "text": produced(hypothesis.rows[:-1], task),
                 "rows": hypothesis.rows,
-                "others": attention.columns[attention.split :],
+                "others": [tokens for name, tokens in attention.sides.items() if name != SOURCE],
                 "weights": [(weights * 1000).round().int().tolist() for weights in layers],
             }
         )
     return {
         "title": f"{source} → {target}",
-        "source": best.columns[: best.split],
-        "overReverse": best.over_reverse,
+        "source": best.sides[SOURCE],
+        "others": [{"name": name, "grows": name == SO_FAR} for name in best.sides if name != SOURCE],
         "rightToLeft": {"source": is_right_to_left(source), "target": is_right_to_left(target)},
         "heads": len(best.layers[0]),
         "hypotheses": shown,

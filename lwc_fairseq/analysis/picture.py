@@ -7,6 +7,7 @@ that is written from right to left, as Arabic and Hebrew are, run from right to 
 import io
 import textwrap
 import unicodedata
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +75,10 @@ def make_figure(made: list[Panel], sentences: list[str], tokens_across: int = 10
 
 def draw_panel(panel: Panel, axes: Axes, source_reversed: bool, target_reversed: bool) -> AxesImage:
     """Draw the weights of a layer; the columns of a reversed side run from right to left."""
-    source, target = list(range(panel.split)), list(range(panel.split, len(panel.columns)))
-    order = source[:: -1 if source_reversed else 1] + target[:: -1 if target_reversed else 1]
+    ends = [*accumulate(map(len, panel.sides))]
+    by_side = [[*range(end - len(side), end)] for side, end in zip(panel.sides, ends, strict=True)]
+    order = by_side[0][:: -1 if source_reversed else 1]
+    order += [i for side in by_side[1:] for i in side[:: -1 if target_reversed else 1]]
     image = axes.imshow(panel.weights[:, order], cmap="Blues", vmin=0, vmax=1, aspect="equal")
     axes.set_title(panel.title, fontsize=8)
     labels: Any = {"fontsize": 7, "rotation_mode": "anchor", "verticalalignment": "center"}
@@ -87,16 +90,16 @@ def draw_panel(panel: Panel, axes: Axes, source_reversed: bool, target_reversed:
         axes.tick_params(labeltop=True, labelright=True)
         for tick in [*axes.xaxis.get_major_ticks(), *axes.yaxis.get_major_ticks()]:
             tick.label2.set_horizontalalignment("left")
-        for tokens, draw_line in ((panel.rows, axes.axhline), (panel.columns, axes.axvline)):
-            for number in range(5, len(tokens), 5):
+        for side, draw_line in ((panel.rows, axes.axhline), (columns, axes.axvline)):
+            for number in range(5, len(side), 5):
                 draw_line(number - 0.5, color="0.85", linewidth=0.5)
-    if panel.split < len(panel.columns):
-        axes.axvline(panel.split - 0.5, color="black", linewidth=1)
+    for end in ends[:-1]:
+        axes.axvline(end - 0.5, color="black", linewidth=1)
     return image
 
 
 def is_long(panel: Panel) -> bool:
-    return max(len(panel.rows), panel.split) > LONG
+    return max(len(panel.rows), len(panel.sides[0])) > LONG
 
 
 def title(sentences: list[str], width: float) -> str:

@@ -8,17 +8,28 @@ import torch
 from browser import data_of_view, opened
 from fairseq.dataclass.configs import GenerationConfig
 
-from conftest import make_abd, make_deepatt, make_dictionary, make_lwc, make_transformer, run
-from lwc_fairseq.analysis.attention import Attention, Hypothesis, attend, panels, symbols, translations
+from conftest import make_abd, make_abd_lwc, make_deepatt, make_dictionary, make_lwc, make_transformer, run
+from lwc_fairseq.analysis.attention import (
+    REVERSE,
+    SO_FAR,
+    Attention,
+    Hypothesis,
+    attend,
+    panels,
+    symbols,
+    translations,
+)
+from lwc_fairseq.analysis.attention import SOURCE as SOURCE_SIDE
 from lwc_fairseq.analysis.attention_page import LARGEST, make_page, page_data
 from lwc_fairseq.tasks.concat_translation import ConcatTranslationConfig, ConcatTranslationTask
 
 SOURCE = "w1 w2 w3 w4"
-MODELS = {  # with what the columns beside those of the source are
-    "lwc": (lambda: make_lwc(dtype=torch.float32), "so far"),
-    "deepatt": (lambda: make_deepatt(types=(17, 17), dtype=torch.float32), "none"),
-    "abd": (lambda: make_abd(types=(17, 17), dtype=torch.float32), "reverse"),
-    "transformer": (make_transformer, "so far"),
+MODELS = {  # with the sides beside the source
+    "lwc": (lambda: make_lwc(dtype=torch.float32), [SO_FAR]),
+    "deepatt": (lambda: make_deepatt(types=(17, 17), dtype=torch.float32), []),
+    "abd": (lambda: make_abd(types=(17, 17), dtype=torch.float32), [REVERSE]),
+    "abd_lwc": (lambda: make_abd_lwc(dtype=torch.float32), [REVERSE, SO_FAR]),
+    "transformer": (make_transformer, [SO_FAR]),
 }
 HEBREW = "סבא שלי בן שבעים".split()
 
@@ -41,12 +52,12 @@ def test_weights_of_every_family_layer_and_head(name):
     hypotheses = found[:2]  # all can be too large for their heads
     attentions = [attend(model, task, SOURCE, hypothesis) for hypothesis in hypotheses]
     data = page_data(task, hypotheses, attentions, beams)
-    assert data["source"] == [*SOURCE.split(), "</s>"] and data["overReverse"] == (others == "reverse")
+    assert data["source"] == [*SOURCE.split(), "</s>"] and [side["name"] for side in data["others"]] == others
     assert len(found) == 5
     for shown, hypothesis, attention in zip(data["hypotheses"], hypotheses, attentions, strict=True):
         assert shown["rows"] == hypothesis.rows and shown["score"] == hypothesis.score
-        if others != "reverse":
-            assert shown["others"] == (["(start)", *hypothesis.rows[:-1]] if others == "so far" else [])
+        for side, tokens in zip(others, shown["others"], strict=True):
+            assert side != SO_FAR or tokens == ["(start)", *hypothesis.rows[:-1]]
         for head in range(data["heads"]):
             for number, panel in enumerate(panels(attention, None, head)):
                 weights = np.array(shown["weights"][number][head]) / 1000
@@ -83,12 +94,13 @@ def test_the_recorded_search_is_the_search(reverse_target):
 
 def by_hand(source: list[str], rows: list[str], layers: int = 2, heads: int = 2, seed: int = 0) -> Attention:
     """Mixed attention with random weights. In layer 0, head 0, step j attends to source word j alone."""
-    columns = [*source, "</s>", "(start)", *rows[:-1]]
+    sides = {SOURCE_SIDE: [*source, "</s>"], SO_FAR: ["(start)", *rows[:-1]]}
+    columns = [token for tokens in sides.values() for token in tokens]
     weights = torch.rand(layers, heads, len(rows), len(columns), generator=torch.Generator().manual_seed(seed))
     weights[..., len(source) + 1 :].tril_()
     weights /= weights.sum(-1, keepdim=True)
     weights[0, 0] = torch.eye(len(rows), len(columns))
-    return Attention(rows, columns, len(source) + 1, list(weights), over_reverse=False)
+    return Attention(rows, sides, list(weights))
 
 
 def write(path, source: list[str], targets: list[list[str]], layer=None, head=None, largest=LARGEST, **sizes) -> None:
@@ -150,7 +162,7 @@ def test_command(tiny_checkpoint, tiny_data, tmp_path):
     run(*command, "--target", "BA DE", *files, "--layer", "1", "--head", "0")
     data, arrays = data_in(tmp_path / "a.html"), np.load(tmp_path / "a.npz")
     assert data["layer"] == 1 and data["head"] == 0 and not data["beams"]
-    assert data["source"] + data["hypotheses"][0]["others"] == list(arrays["columns"])
+    assert data["source"] + data["hypotheses"][0]["others"][0] == list(arrays["columns"])
     assert np.abs(np.array(data["hypotheses"][0]["weights"][1][0]) / 1000 - arrays["weights"][0]).max() <= 0.00051
 
 
@@ -166,7 +178,7 @@ def test_point_type_and_click(tmp_path):
         style = "words => words.map(word => getComputedStyle(word).backgroundColor)"
         shades = page.locator("#source > *").evaluate_all(style)
         assert shades[0] == shades[2] == "rgba(255, 166, 0, 0)" and shades[1] == "rgb(255, 166, 0)"
-        assert page.locator("#others > :not(.later) bdi").all_inner_texts() == ["(start)", "the"]
+        assert page.locator("#others .words > :not(.later) bdi").all_inner_texts() == ["(start)", "the"]
 
         words.nth(2).click()
         words.nth(0).hover()

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from conftest import make_abd, make_deepatt, make_dictionary, make_lwc
+from conftest import make_abd, make_abd_lwc, make_deepatt, make_dictionary, make_lwc
 from lwc_fairseq.analysis.attention import MEAN, attend, panels, sentences, translations
 from lwc_fairseq.tasks.concat_translation import ConcatTranslationConfig, ConcatTranslationTask
 
@@ -11,7 +11,8 @@ SOURCE, TARGET = "w1 w2 w3 w4", "w5 w6 w7"
 MODELS = {
     "lwc": (lambda: make_lwc(dtype=torch.float32), 3, ["(start)", "w5", "w6", "w7"]),
     "deepatt": (lambda: make_deepatt(types=(17, 17), dtype=torch.float32), 3, []),
-    "abd": (lambda: make_abd(types=(17, 17), dtype=torch.float32), 1, None),
+    "abd": (lambda: make_abd(types=(17, 17), dtype=torch.float32), 1, []),
+    "abd_lwc": (lambda: make_abd_lwc(dtype=torch.float32), 3, ["(start)", "w5", "w6", "w7"]),
 }
 
 
@@ -32,14 +33,14 @@ def test_tokens_on_the_axes_and_weights_that_add_up(name):
     assert [panel.title for panel in made] == [f"layer {number}" for number in range(layers)]
     for panel in made:
         assert panel.rows == ["w5", "w6", "w7", "</s>"] and panel.columns[:5] == ["w1", "w2", "w3", "w4", "</s>"]
-        assert panel.weights.shape == (len(panel.rows), len(panel.columns)) and panel.split == 5
+        assert panel.weights.shape == (len(panel.rows), len(panel.columns)) and len(panel.sides[0]) == 5
         total = panel.weights.sum(1)
         assert torch.allclose(total, torch.full_like(total, 2.0 if name == "abd" else 1.0), atol=1e-5)
-        if others is not None:
-            assert panel.columns[5:] == others
-        else:
+        if name in ("abd", "abd_lwc"):
             found = model.reverse_translations(torch.tensor([[5, 6, 7, 8, 2]]))[0]
-            assert len(panel.columns) == 5 + len(found)
+            assert len(panel.sides[1]) == len(found) and panel.columns[5 + len(found) :] == others
+        else:
+            assert panel.columns[5:] == others
 
 
 def test_one_head_and_the_mean_of_the_layers():

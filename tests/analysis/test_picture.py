@@ -33,7 +33,7 @@ def test_a_sentence_of_70_words_is_readable(both):
     """Labels do not overlap, the cells keep their size, and the sentences stand inside the picture."""
     tokens = [f"quitelongword{i}" for i in range(70)]
     columns = tokens * 2 if both else tokens
-    panel = Panel("layer 0", tokens, columns, torch.rand(70, len(columns)), 70)
+    panel = Panel("layer 0", tokens, [columns[:70], columns[70:]], torch.rand(70, len(columns)))
     figure = make_figure([panel] * 2, [" ".join(tokens)] * 2)
     figure.draw_without_rendering()
     for axes in figure.axes[:2]:
@@ -47,7 +47,7 @@ def test_a_sentence_of_70_words_is_readable(both):
 
 def test_panels_that_leave_a_gap_in_the_grid():
     tokens = [f"w{i}" for i in range(40)]
-    figure = make_figure([Panel(f"layer {i}", tokens, tokens, torch.rand(40, 40), 40) for i in range(5)], ["a", "b"])
+    figure = make_figure([Panel(f"layer {i}", tokens, [tokens], torch.rand(40, 40)) for i in range(5)], ["a", "b"])
     assert [axes.get_title() for axes in figure.axes[:5]] == [f"layer {i}" for i in range(5)]
     assert len(figure.axes) == 6  # and the scale
 
@@ -58,7 +58,7 @@ def test_columns_of_a_right_to_left_language_run_from_right_to_left(source, targ
     sides = [[*source.split(), "</s>"], ["(start)", *target.split()]]
     columns = sides[0] + sides[1]
     rows = [*target.split(), "</s>"]
-    panel = Panel("layer 0", rows, columns, torch.rand(len(rows), len(columns)), len(sides[0]))
+    panel = Panel("layer 0", rows, sides, torch.rand(len(rows), len(columns)))
     axes = make_figure([panel], [source, target]).axes[0]
     shown = [side if text.isascii() else side[::-1] for side, text in zip(sides, (source, target), strict=True)]
     assert [label.get_text() for label in axes.get_xticklabels()] == [embedded(word) for word in shown[0] + shown[1]]
@@ -69,7 +69,7 @@ def test_columns_of_a_right_to_left_language_run_from_right_to_left(source, targ
 
 
 def test_formats(tmp_path):
-    made = [Panel("layer 0", ["a", "b"], ["c", "d", "e"], torch.rand(2, 3), 2)]
+    made = [Panel("layer 0", ["a", "b"], [["c", "d"], ["e"]], torch.rand(2, 3))]
     beginnings = {"a.png": b"\x89PNG", "a.svg": b"<?xml", "a.pdf": b"%PDF"}
     for name, beginning in beginnings.items():
         draw(made, tmp_path / name, ["a < b", "$x$ and $y$"])
@@ -79,7 +79,7 @@ def test_formats(tmp_path):
 
 def test_a_picture_that_is_too_large_is_refused(tmp_path):
     tokens = [f"w{i}" for i in range(200)]
-    panel = Panel("layer 0", tokens, tokens, torch.rand(200, 200), 200)
+    panel = Panel("layer 0", tokens, [tokens], torch.rand(200, 200))
     with pytest.raises(ValueError, match=r"14 layers of 200 by 200 tokens .* --layer, or write a \.pdf"):
         draw([panel] * 14, tmp_path / "a.png", ["a", "b"])
     assert not list(tmp_path.iterdir())
