@@ -22,6 +22,7 @@ from lwc_fairseq_compat.dictionaries import IS_SKIPPED, skipped_check
 from lwc_fairseq_compat.precision import log_if_slower
 from lwc_fairseq_compat.search_options import check_names_and_types, check_search, check_type
 
+from .packs import MODEL, is_address, is_pack, unpack
 from .preparation import Words, make_subwords, read_preparation
 
 Source = str | os.PathLike
@@ -205,8 +206,9 @@ def load(
     If the data folder contains `text.yaml` (:mod:`~lwc_fairseq.preparation`), the model takes raw text.
 
     Args:
-        checkpoint: the checkpoint file or, for an ensemble, several files.
-        data: the folder that fairseq-preprocess wrote; by default that of the training.
+        checkpoint: the checkpoint file, or a pack (:mod:`~lwc_fairseq.packs`), or the address of one; several are an
+            ensemble.
+        data: the folder that fairseq-preprocess wrote; by default that of the pack, or of the training.
         bpe_codes: the codes of subword-nmt, instead of `text.yaml`. Sentences must then be tokenized as the data is.
             Without codes and without `text.yaml`, sentences must also be split into sub-words. Translations then
             consist of sub-words, too.
@@ -230,8 +232,11 @@ def load(
     files = {"data": data, "bpe_codes": bpe_codes, "sentencepiece_model": sentencepiece_model}
     others = {"tokenizer": tokenizer, "detokenize": detokenize, "attention": attention}
     others |= {"bf16": bf16, "skip_dictionary_check": skip_dictionary_check}
-    paths = check_arguments(checkpoint, files, {**others, **settings})
-    folder = Path(data) if data else data_of_training(paths[0])
+    sources = check_arguments(checkpoint, files, {**others, **settings})
+    paths = [unpack(source) / MODEL if is_pack(source) else Path(source) for source in sources]
+    if data is None:
+        data = paths[0].parent if is_pack(sources[0]) else data_of_training(paths[0])
+    folder = Path(data)
     overrides = settings | ({"tokenizer": tokenizer} if tokenizer else {})
     overrides |= {"print_alignment": "hard"} if attention else {}
     names = os.pathsep.join(str(path.resolve()) for path in paths)
@@ -269,8 +274,8 @@ def load(
     return model
 
 
-def check_arguments(checkpoint: Source | Sequence[Source], files: dict, others: dict) -> list[Path]:
-    """Return the paths of the checkpoints.
+def check_arguments(checkpoint: Source | Sequence[Source], files: dict, others: dict) -> Sequence[Source]:
+    """Return the checkpoints as a list.
 
     Raises:
         UserError: an argument of :func:`load` has a wrong type, or names a file or tokenizer that does not exist.
@@ -285,14 +290,14 @@ def check_arguments(checkpoint: Source | Sequence[Source], files: dict, others: 
         if name in kinds:
             check_type(name, value, kinds[name], "load")
     for name, path in [*(("checkpoint", path) for path in paths), *files.items()]:
-        if path and not Path(path).exists():
+        if path and not Path(path).exists() and not (name == "checkpoint" and is_address(path)):
             raise UserError(f"{name} {path}: no such file or folder")
         if path and name != "checkpoint" and Path(path).is_dir() != (name == "data"):
             raise UserError(f"{name} {path}: give a {'folder' if name == 'data' else 'file'}")
     tokenizer = others["tokenizer"]
     if tokenizer and tokenizer not in TOKENIZER_REGISTRY:
         raise UserError(f"load: tokenizer {tokenizer}: choose {', '.join(TOKENIZER_REGISTRY)}")
-    return [Path(path) for path in paths]
+    return paths
 
 
 def check_settings(settings: Mapping[str, object], cfg: DictConfig) -> None:

@@ -17,6 +17,7 @@ Only the languages are always needed. `case: truecase` needs `case_model`, and `
 `text.yaml`.
 """
 
+import shutil
 from argparse import Namespace
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -138,3 +139,13 @@ class Words:
         preparation = self.preparation
         tokenized = preparation.tokenize if preparation.tokenize_target is None else preparation.tokenize_target
         return self.detokenizer.detokenize(text.split()) if tokenized else text
+
+
+def copy_preparation(preparation: Preparation | None, folder: Path) -> dict[str, Any]:
+    """Copy the files that a preparation names to a folder, and return its settings with the names of the copies."""
+    settings = {} if preparation is None else asdict(preparation)
+    settings = {key: value for key, value in settings.items() if value is not None}
+    for key in {"codes", "case_model"} & set(settings):
+        shutil.copy(settings[key], folder / key)
+        settings[key] = key
+    return settings

@@ -18,6 +18,7 @@ from .compare import add_compare
 from .doctor import add_doctor
 from .export import add_export
 from .import_model import add_import
+from .pack import add_pack
 from .serve import add_serve
 from .table import add_report, add_table
 from .translate import add_translate
@@ -25,7 +26,7 @@ from .watch import add_watch
 
 COMMANDS = (
     *(add_table, add_translate, add_average, add_import, add_align, add_aer, add_compare, add_attention, add_report),
-    *(add_watch, add_serve, add_export, add_doctor),
+    *(add_watch, add_serve, add_export, add_pack, add_doctor),
 )
 """Their modules import PyTorch, fairseq and other packages, which take seconds, only where a command runs."""
 

@@ -27,7 +27,12 @@ def add_translate(commands) -> None:
         "sub-words.",
     )
     add = translate.add_argument
-    add("checkpoints", nargs="+", metavar="CHECKPOINT", help="a model; several are an ensemble")
+    add(
+        "checkpoints",
+        nargs="+",
+        metavar="CHECKPOINT",
+        help="a model, or a pack with one, or the address of a pack; several are an ensemble",
+    )
     add("--data", metavar="DIR", help="the folder of binary data (default: that of the training)")
     add_subwords(translate, "the lines are")
     add("--beam", type=positive, default=5, metavar="N", help="beam width (default: 5)")

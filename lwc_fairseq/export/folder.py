@@ -6,7 +6,6 @@ import logging
 import shutil
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from ..models.lwc_transformer import CoordinatedStack, LWCTransformerModel
 from ..models.nsc import NSCModel
 from ..models.rnnsearch import RecurrentModel
 from ..models.transformer import ContextGateTransformer
-from ..preparation import Preparation, read_preparation
+from ..preparation import copy_preparation, read_preparation
 from .graphs import largest_beam
 
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")
@@ -143,13 +142,3 @@ def write_text(model: Translator, folder: Path) -> None:
         options = network.decoder.cfg if isinstance(network, ABDModel) else network.encoder.stack.cfg
         settings["longest_reverse"] = [options.max_reverse_len_a, options.max_reverse_len_b]
     (folder / "model.json").write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
-
-
-def copy_preparation(preparation: Preparation | None, folder: Path) -> dict[str, Any]:
-    """Copy the files that a preparation names to a folder, and return its settings with the names of the copies."""
-    settings = {} if preparation is None else asdict(preparation)
-    settings = {key: value for key, value in settings.items() if value is not None}
-    for key in {"codes", "case_model"} & set(settings):
-        shutil.copy(settings[key], folder / key)
-        settings[key] = key
-    return settings

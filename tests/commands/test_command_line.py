@@ -12,7 +12,7 @@ from lwc_fairseq_compat import UserError
 
 COMMANDS = (
     *("table", "translate", "average", "import", "align", "aer", "compare", "attention"),
-    *("watch", "serve", "export", "report", "doctor"),
+    *("watch", "serve", "export", "pack", "report", "doctor"),
 )
 HELPS = [["--help"], ["--version"], *([command, "--help"] for command in COMMANDS)]
 MISTAKES = [

@@ -17,9 +17,9 @@ from sentencepiece import SentencePieceTrainer
 from conftest import FAMILIES, LONG, ROOT, TASK, TINY_RECURRENT, TINY_TRAINING, refused, run
 from environments import environment_without
 from lwc_fairseq import load
-from lwc_fairseq.export.folder import check_scores, copy_preparation
+from lwc_fairseq.export.folder import check_scores
 from lwc_fairseq.export.translate import Text
-from lwc_fairseq.preparation import Words, make_subwords, read_preparation
+from lwc_fairseq.preparation import Words, copy_preparation, make_subwords, read_preparation
 from lwc_fairseq_compat import UserError
 
 TINY_TRANSFORMER = (

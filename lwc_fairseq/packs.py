@@ -1,0 +1,160 @@
+"""Packs: one file with all that a trained model needs to translate raw text.
+
+A pack is a zip archive with these members:
+
+    model.pt                        the checkpoint in half precision, without its optimizer and the names of folders
+    dict.de.txt, dict.en.txt        the dictionaries, named by the languages
+    text.yaml, codes, case_model    how raw text becomes tokens (lwc_fairseq.preparation); the files that it names
+    README.md                       the model card
+
+`lwc-fairseq pack` writes one. `load` and the commands that use it take it in place of a checkpoint, and also its
+address, as https://…/model.zip#sha256=…. They unpack it once, into a folder of the cache that its checksum names.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from fairseq.checkpoint_utils import torch_persistent_save
+from fairseq.dataclass.configs import FairseqConfig
+from omegaconf import OmegaConf
+
+from lwc_fairseq_compat import UserError
+from lwc_fairseq_compat.files import whole_file
+
+from .preparation import FILE, copy_preparation, read_preparation
+
+MODEL, CARD = "model.pt", "README.md"
+MEMBER = re.compile(r"model\.pt|dict\.[\w-]+\.txt|text\.yaml|codes|case_model|README\.md")
+ADDRESS = re.compile(r"(https?://[^#]+)(?:#sha256=([0-9a-f]{64}))?")
+
+
+def write_pack(state: Mapping, data: Path, card: Path, out: Path) -> None:
+    """Write a pack.
+
+    Args:
+        state: a checkpoint, as `torch.load` returns it.
+        data: the folder of binary data that the model was trained on, with `text.yaml`.
+        card: the model card.
+
+    Raises:
+        UserError: `data` lacks `text.yaml` or a dictionary.
+    """
+    preparation = read_preparation(data)
+    if preparation is None:
+        raise UserError(f"{data}: no {FILE} says how its text was made: write one (docs/decoding.md)")
+    with whole_file(out) as making, tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        languages = {"source_lang": preparation.source, "target_lang": preparation.target}
+        torch_persistent_save(without_training(state, languages), str(folder / MODEL))
+        for language in languages.values():
+            dictionary = data / f"dict.{language}.txt"
+            if not dictionary.exists():
+                raise UserError(f"{dictionary}: no such file")
+            shutil.copy(dictionary, folder)
+        settings = copy_preparation(preparation, folder)
+        (folder / FILE).write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
+        shutil.copy(card, folder / CARD)
+        with zipfile.ZipFile(making, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+            for path in sorted(folder.iterdir()):
+                archive.write(path, path.name)
+
+
+def without_training(state: Mapping, languages: dict[str, str]) -> dict:
+    """Return a checkpoint with what translation needs: weights in half precision, and the options of the model, the
+    task and the criterion, without the names of files and folders.
+
+    Args:
+        languages: of the task, which a training may have read from the names of its files.
+    """
+    halves: dict[tuple, torch.Tensor] = {}  # a weight with several names is written once
+    weights = {}
+    for name, value in state["model"].items():
+        if value.is_floating_point():
+            place = (value.data_ptr(), value.shape)
+            value = halves.setdefault(place, value.half())
+        weights[name] = value
+    cfg: Any = OmegaConf.to_container(OmegaConf.structured(FairseqConfig()), enum_to_str=True)
+    for part in ("model", "task", "criterion"):
+        given = state["cfg"][part]
+        cfg[part] = {name: None if is_path(value) else value for name, value in given.items()}
+    cfg["task"] |= {"data": ".", "eval_bleu": False, **languages}
+    history = state["optimizer_history"][-1] | {"lr_scheduler_state": {}}
+    return {
+        **{"args": None, "cfg": cfg, "model": weights, "criterion": None, "task_state": {}, "extra_state": {}},
+        **{"optimizer_history": [history], "last_optimizer_state": None},
+    }
+
+
+def is_path(value: object) -> bool:
+    return isinstance(value, str) and os.sep in value
+
+
+def is_address(source: str | os.PathLike) -> bool:
+    return ADDRESS.fullmatch(str(source)) is not None
+
+
+def is_pack(source: str | os.PathLike) -> bool:
+    """Return whether a file is a pack, or a text is the address of one. (PyTorch's checkpoints are zip archives, too,
+    whose members are in a folder.)"""
+    if is_address(source):
+        return True
+    if not zipfile.is_zipfile(source):
+        return False
+    with zipfile.ZipFile(source) as archive:
+        return MODEL in archive.namelist()
+
+
+def unpack(source: str | os.PathLike) -> Path:
+    """Return the folder of an unpacked pack, in the cache ($XDG_CACHE_HOME/lwc_fairseq, by default ~/.cache/…).
+
+    Raises:
+        UserError: an address lacks its checksum or cannot be reached, or the file has another checksum.
+    """
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lwc_fairseq"
+    address = ADDRESS.fullmatch(str(source))
+    if address is None:
+        return unpack_file(Path(source), cache)
+    url, expected = address.groups()
+    if expected is None:
+        raise UserError(f"{url}: add the checksum that is published with it: {url}#sha256=…")
+    if (cache / expected).exists():
+        return cache / expected
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "pack.zip"
+        try:
+            torch.hub.download_url_to_file(url, str(path), hash_prefix=expected)
+        except RuntimeError as error:  # of the checksum
+            raise UserError(
+                f"{url}: its checksum is not {expected}: look whether the address or its pack changed"
+            ) from error
+        except OSError as error:
+            raise UserError(f"{url}: {error}: fetch the file on another machine, and give its path") from error
+        return unpack_file(path, cache)
+
+
+def checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def unpack_file(pack: Path, cache: Path) -> Path:
+    folder = cache / checksum(pack)
+    if folder.exists():
+        return folder
+    cache.mkdir(parents=True, exist_ok=True)
+    with whole_file(folder) as making, zipfile.ZipFile(pack) as archive:
+        Path(making).mkdir()
+        for name in archive.namelist():
+            if not MEMBER.fullmatch(name):
+                raise UserError(f"{pack}: {name}: a pack has no such member")
+            archive.extract(name, making)
+    return folder

@@ -1,0 +1,119 @@
+"""Packs: what they hold, and how `load` and the commands take a file or an address."""
+
+import shutil
+import threading
+import zipfile
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+import torch
+
+from conftest import refused, run
+from lwc_fairseq import load
+from lwc_fairseq.packs import checksum, is_pack, unpack
+from lwc_fairseq_compat import UserError
+
+SENTENCES = ["BA DE", "fi", "ga ge gi go ba"]
+
+
+@pytest.fixture(scope="module")
+def data(tiny_data, tmp_path_factory):
+    """The tiny data with a `text.yaml`, which lower-cases sources."""
+    folder = tmp_path_factory.mktemp("packed") / "data"
+    shutil.copytree(tiny_data, folder)
+    (folder / "text.yaml").write_text("source: de\ntarget: en\ncase: lower\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pack(tiny_checkpoint, data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pack")
+    (folder / "card.md").write_text("# A tiny model\n")
+    done = run(
+        "lwc-fairseq", "pack", tiny_checkpoint, "--data", data, "--card", folder / "card.md", "--out", folder / "a.zip"
+    )
+    assert f"sha256 {checksum(folder / 'a.zip')}" in done.stdout
+    return folder / "a.zip"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "lwc_fairseq"
+
+
+@pytest.fixture
+def address(pack):
+    """The address of the pack on a server of this machine."""
+    handler = partial(SimpleHTTPRequestHandler, directory=pack.parent)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/{pack.name}"
+        server.shutdown()
+
+
+def test_weights_are_those_of_the_checkpoint_in_half_precision(pack, tiny_checkpoint, data):
+    (packed,), (trained,) = load(pack).models, load(tiny_checkpoint, data).models
+    for name, weight in trained.state_dict().items():
+        assert torch.equal(packed.state_dict()[name], weight.half().float()), name
+
+
+def test_translates_raw_text_without_the_data(pack, tiny_checkpoint, data):
+    model = load(tiny_checkpoint, data)
+    model.half().float()
+    expected = model.translate(SENTENCES)
+    assert load(pack).translate(SENTENCES) == expected
+    text = "".join(f"{line}\n" for line in SENTENCES)
+    assert run("lwc-fairseq", "translate", pack, "--cpu", stdin=text).stdout.splitlines() == expected
+
+
+def test_what_it_holds(pack, tiny_checkpoint, data, cache):
+    folder = unpack(pack)
+    assert folder == cache / checksum(pack)
+    assert {path.name for path in folder.iterdir()} == {
+        *("model.pt", "dict.de.txt", "dict.en.txt", "text.yaml", "README.md")
+    }
+    assert (folder / "README.md").read_text() == "# A tiny model\n"
+    content = (folder / "model.pt").read_bytes()
+    for path in (data, tiny_checkpoint.parent):
+        assert str(path).encode() not in content
+    assert len(content) < tiny_checkpoint.stat().st_size / 3
+    assert is_pack(pack) and not is_pack(tiny_checkpoint) and not is_pack(folder / "text.yaml")
+
+
+def test_an_address_is_fetched_once(pack, address):
+    source = f"{address}#sha256={checksum(pack)}"
+    expected = load(pack).translate(SENTENCES)
+    shutil.rmtree(unpack(pack))
+    assert load(source).translate(SENTENCES) == expected
+    assert load(source.replace("127.0.0.1", "127.0.0.2")).translate(SENTENCES) == expected  # it is in the cache
+
+
+def test_an_address_that_does_not_work(pack, address, cache):
+    wrong = "0" * 64
+    for source, message in {
+        address: f"{address}: add the checksum that is published with it: {address}#sha256=…",
+        f"{address}#sha256={wrong}": f"{address}: its checksum is not {wrong}",
+        f"{address}x#sha256={wrong}": f"{address}x: HTTP Error 404",
+        f"http://127.0.0.1:1/a.zip#sha256={wrong}": "fetch the file on another machine, and give its path",
+    }.items():
+        assert message in refused("lwc-fairseq", "translate", source, stdin="ba\n")
+    assert not cache.exists() or not any(cache.iterdir())
+
+
+def test_an_archive_with_other_members(pack, tmp_path, cache):
+    shutil.copy(pack, tmp_path / "b.zip")
+    with zipfile.ZipFile(tmp_path / "b.zip", "a") as archive:
+        archive.writestr("../evil.py", "")
+    with pytest.raises(UserError, match=r"\.\./evil\.py: a pack has no such member"):
+        load(tmp_path / "b.zip")
+    assert not any(cache.iterdir()) and not list(tmp_path.rglob("evil.py"))
+
+
+def test_what_is_missing(tiny_checkpoint, tiny_data, data, pack, tmp_path):
+    card, out = pack.parent / "card.md", tmp_path / "a.zip"
+    command = ("lwc-fairseq", "pack", tiny_checkpoint, "--out", out)
+    assert "no text.yaml says how its text was made" in refused(*command, "--data", tiny_data, "--card", card)
+    assert f"--card {tmp_path / 'c.md'}: no such file" in refused(*command, "--data", data, "--card", tmp_path / "c.md")
+    assert not out.exists()
