@@ -1,5 +1,7 @@
 """The Multi30k recipe on a slice of the real data, which is no part of the repository."""
 
+import json
+
 import pytest
 
 from conftest import LONG, ROOT, run
@@ -52,6 +54,16 @@ def test_recipe_on_a_slice(tmp_path, flags, rows):
     assert (tmp_path / "any" / "test.reference").read_text(encoding="utf-8") == words
     raw = run("lwc-fairseq", "translate", checkpoint, "--detokenize", stdin="Ein Mann läuft.\n").stdout
     assert len(raw.splitlines()) == 1 and "▁" not in raw
+
+    run("bash", RECIPE / "weights.sh", "--out", out)
+    packs = out / "packs"
+    trained = {*rows} & {*TRAINED}
+    assert {path.stem for path in packs.glob("*.zip")} == {f"multi30k_{row}" for row in trained}
+    assert (packs / "SHA256SUMS").read_text().count(".zip\n") == len(trained)
+    pack = packs / f"multi30k_{rows[0]}.zip"
+    assert run("lwc-fairseq", "translate", pack, "--detokenize", stdin="Ein Mann läuft.\n").stdout == raw
+    row = next(row for row in json.loads((out / "table" / "table.json").read_text())["rows"] if row["name"] == rows[0])
+    assert f"{row['runs'][0]['bleu']} BLEU" in (packs / f"{rows[0]}.md").read_text()
 
 
 def test_missing_data_is_named(tmp_path):

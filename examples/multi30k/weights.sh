@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Pack the models that train.sh has trained, one for each row of its table: weights in half precision, dictionaries, the
+# codes of the sub-words, and a model card with the scores. `lwc-fairseq translate PACK` and `load` take a pack.
+#
+#   bash examples/multi30k/weights.sh [--out FOLDER]
+#
+#   --out  the folder that prepare.sh wrote (default: runs/multi30k); the packs and their checksums go to its folder `packs`
+source "$(dirname "$0")/../recipe.sh"
+parse '--out=' "$@"
+[ ${#words[@]} = 0 ] || usage
+out=${out:-$PWD/runs/multi30k}
+needs_data
+table=$out/table
+[ -f "$table/table.json" ] || fail "$table/table.json: no such file: run train.sh first"
+
+mkdir -p "$out/packs"
+for run in "$table"/*/seed1; do
+  row=$(basename "$(dirname "$run")")
+  model=$run/averaged.pt
+  [ -f "$model" ] || model=$run/checkpoint_best.pt
+  [ -f "$model" ] || continue
+  python "$root/examples/multi30k/card.py" "$table/table.json" "$row" > "$out/packs/$row.md"
+  lwc-fairseq pack "$model" --data "$out/data" --card "$out/packs/$row.md" --out "$out/packs/multi30k_$row.zip"
+done
+cd "$out/packs"
+sha256sum -- *.zip > SHA256SUMS
+echo "wrote $out/packs/SHA256SUMS"
