@@ -43,9 +43,10 @@ COLORS = {"LWC": "tab:blue", "DeepAtt": "tab:orange", "ABD": "tab:green", "basel
 PAGE = """\
 # Evidence
 
-The main claims of the papers, and what our models show: width 128, Multi30k German to English, BLEU on the 1,000
-sentences of test_2016_flickr (tokenised, lower-cased). [The results](../examples/results/multi30k.md) have everything
-else. Numbers are differences of BLEU, above 0 where they agree with the claim. Intervals have 95 %.
+The main claims of [the papers](../README.md#papers-and-presets), and what our models show: width 128, Multi30k German
+to English, BLEU on the 1,000 sentences of test_2016_flickr (tokenised, lower-cased). Numbers are differences of BLEU,
+above 0 where they agree with the claim. Intervals have 95 %. [The results](../examples/results/multi30k.md) have
+everything else.
 
 {table}
 
@@ -57,7 +58,7 @@ is clear. [The results](../examples/results/multi30k.md) explain the names.
 
 ## How to read the table
 
-- **In the paper**: with larger models, on the paper's own data. For windows, it is Fonollosa et al.'s BLEU less He et
+- **Paper**: with larger models, on the paper's own data. For windows, it is Fonollosa et al.'s BLEU less He et
   al.'s, whose test set differs slightly.
 - **Here**: the difference between the means over seeds.
 - **Over seeds and sentences**: what other trainings and other test sentences would give. It is a bootstrap of
@@ -66,8 +67,8 @@ is clear. [The results](../examples/results/multi30k.md) explain the names.
 - **Verdict**: "agrees" or "disagrees" if the first interval does not contain 0, "weakly" if only the second does not.
   With one seed, the second decides, and "weakly" goes where the difference is at most {least:.2f} BLEU: so much lies
   between two runs of one model, too. One in twenty intervals misses the true value.
-- **Seeds**: those of the first / second model whose translations were kept. Those of seed 1 of the Transformer and LWC
-  were lost; [the results](../examples/results/multi30k.md#results) have their BLEU.
+- **Seeds**: how many the first and the second model have. The translations of seed 1 of the Transformer and LWC were
+  lost; [the results](../examples/results/multi30k.md#results) have their BLEU. One seed is seed 2.
 - **Command**: by its letter [below](#commands).
 
 Two or three seeds are few. A bootstrap over them is too narrow if runs differ much by their seeds. If they differ
@@ -83,7 +84,7 @@ without 0, where chance explains {chance:.1f}.
 ## Commands
 
 `bash examples/multi30k/prepare.sh` makes the data. DATA_7000 is made in the same way from 7,000 of the training pairs;
-the list of these was not kept. Where the table has seed 2 alone, the command trains seed 1, too. On 7,000 pairs, LWC
+the list of these was not kept. Where the table has one seed, the command trains seed 1, too. On 7,000 pairs, LWC
 was translated without its row's `--gnmt-length-penalty`. With I, the last epoch's checkpoint was translated, not the
 average.
 
@@ -292,7 +293,7 @@ def page(facts: Facts, scores: dict[str, Scores]) -> str:
     pairs = pairs_of_seeds(facts, scores)
     on_all_data = [pair for pair in pairs if pair.data == Model.data]
     largest = {pair.data: abs(pair.difference) for pair in sorted(pairs, key=lambda pair: abs(pair.difference))}
-    header = ["", "in the paper", "here", "over seeds and sentences", "over sentences", "verdict", "seeds", "command"]
+    header = ["claim", "paper", "here", "over seeds and sentences", "over sentences", "verdict", "seeds", "command"]
     rows = []
     for paper, claims in facts.claims.items():
         rows.append([f"**{paper}**", *[""] * (len(header) - 1)])
@@ -327,7 +328,7 @@ def cells(claim: Claim, models: dict[str, Model], scores: dict[str, Scores], lar
         "one seed" if over_both is None else in_brackets(over_both),
         in_brackets(over_sentences),
         verdict(difference, over_both, over_sentences, largest[models[claim.model].data]),
-        " / ".join(", ".join(scores[key].seeds) for key in claim.models),
+        ", ".join(str(len(scores[key].seeds)) for key in claim.models),
         ", ".join(sorted({models[key].command for key in claim.models})),
     ]
 
