@@ -27,8 +27,8 @@ project = "lwc_fairseq"
 version = release = lwc_fairseq.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.linkcode", "sphinx.ext.napoleon"]
 root_doc = "README"
-include_patterns = ["*.md", "docs/*.md", "examples/*.md", "examples/**/*.md"]
-exclude_patterns = [".*", "build", "dist", "runs", "tests", "lwc_fairseq*"]
+include_patterns = ["*.md", "docs/*.md", "examples/*.md", "examples/**/*.md", "lwc_fairseq_compat/README.md"]
+exclude_patterns = [".*", "build", "dist", "runs", "tests", "lwc_fairseq", "lwc_fairseq.*"]
 
 html_theme = "furo"  # its fonts are the system's: the site needs no network
 html_title = f"lwc_fairseq {release}"
@@ -48,7 +48,7 @@ TREES = {
         "Use": "models decoding deploying tables extending several_gpus trust troubleshooting",
         "Look up": "api evidence published /examples/fairseq_features architecture gallery",
         "Examples": "/examples/README /examples/results/README",
-        "Project": "/CONTRIBUTING /CHANGELOG",
+        "Project": "/CONTRIBUTING /CHANGELOG /lwc_fairseq_compat/README",
     },
     "examples/README": {"": "/examples/*/README /examples/quickstart/grammar/README"},
     "examples/results/README": {"": "/examples/results/*"},
