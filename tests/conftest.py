@@ -73,6 +73,19 @@ def make_abd(types: tuple[int, int] = (15, 17), dtype: torch.dtype = torch.float
     return make_model(ABDModel, config, *map(make_dictionary, types), dtype, seed)
 
 
+def make_rnmt(
+    variant: str = "abd_rnmt",
+    types: tuple[int, int] = (15, 17),
+    dtype: torch.dtype = torch.float64,
+    seed: int = 0,
+    **settings,
+):
+    """A small `rnmt` or `abd_rnmt`, as `make_lwc`."""
+    sizes = {"embed_dim": 8, "decoder_layers": 2, "attention_heads": 2, "dropout": 0.0}
+    config = MODEL_DATACLASS_REGISTRY[variant](**{**sizes, **settings})
+    return make_model(ARCH_MODEL_REGISTRY[variant], config, *map(make_dictionary, types), dtype, seed)
+
+
 def make_transformer(types: int = 17, arch: str = "transformer_small") -> torch.nn.Module:
     """fairseq's Transformer, small, in single precision, with its own initial weights and without dropout."""
     sizes = {"encoder_embed_dim": 16, "encoder_ffn_embed_dim": 16, "encoder_layers": 2, "decoder_layers": 2}

@@ -20,6 +20,7 @@ from ..data.reverse import is_reversed
 from ..hub import Translator, load
 from ..models.abd import ABDModel
 from ..models.abd_lwc import ABDLWCModel, ABDLWCStack
+from ..models.abd_rnmt import RNMTModel
 from ..models.lwc_transformer import CoordinatedStack, LWCTransformerModel
 from ..models.nsc import NSCModel
 from ..models.rnnsearch import RecurrentModel
@@ -108,7 +109,7 @@ def graphs_of(network: BaseFairseqModel, checkpoint: Path) -> Callable[[Any, Pat
     """Return the function that writes the graphs of a model to a folder. Raises UserError if there is none."""
     if isinstance(network, LWCTransformerModel) and type(network.encoder.stack) in (CoordinatedStack, ABDLWCStack):
         from .lwc import write_graphs
-    elif isinstance(network, RecurrentModel) and not isinstance(network, NSCModel):
+    elif isinstance(network, RecurrentModel) and not isinstance(network, (NSCModel, RNMTModel)):
         from .recurrent import write_graphs
     elif isinstance(network, TransformerModelBase) and not isinstance(network, ContextGateTransformer):
         from .transformer import write_graphs

@@ -5,6 +5,7 @@ import fairseq  # noqa: F401 (registers everything here, before a file of this f
 from . import lwc_ablations, transformer
 from .abd import ABDConfig, ABDModel
 from .abd_lwc import ABDLWCConfig, ABDLWCModel
+from .abd_rnmt import ABDRNMTConfig, ABDRNMTModel, RNMTConfig, RNMTModel
 from .deepatt import DeepAttConfig, DeepAttModel
 from .interface import BidirectionalModel, DecoderAttention, TranslationModel, register_preset
 from .lwc_transformer import CoordinatedLayer, CoordinatedStack, LWCTransformerConfig, LWCTransformerModel
@@ -16,6 +17,8 @@ __all__ = [
     "ABDLWCConfig",
     "ABDLWCModel",
     "ABDModel",
+    "ABDRNMTConfig",
+    "ABDRNMTModel",
     "BidirectionalModel",
     "CoordinatedLayer",
     "CoordinatedStack",
@@ -26,6 +29,8 @@ __all__ = [
     "LWCTransformerModel",
     "NSCConfig",
     "NSCModel",
+    "RNMTConfig",
+    "RNMTModel",
     "RNNSearchConfig",
     "RNNSearchModel",
     "RecurrentModel",

@@ -16,7 +16,7 @@ types. True in a padding mask means padding.
 
 import os
 from dataclasses import dataclass, field, replace
-from typing import Optional
+from typing import Any, Optional
 
 import torch
 import torch.nn.functional as F
@@ -30,7 +30,7 @@ from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.dictionaries import OtherWords, check_words
 
 from ..data.reverse import is_reversed, reverse_inputs
-from ..modules.recurrent import DecodingState, Memory, RecurrentDecoder, SourceMemory, Steps
+from ..modules.recurrent import DecodingState, Memory, RecurrentDecoder, SourceMemory, SteppingDecoder, Steps
 from ..modules.reverse_search import ReverseLimits, ReverseTranslation, reverse_memory, search_greedily
 from .interface import BidirectionalModel, DecoderAttention, ReverseContextModel
 from .rnnsearch import RecurrentConfig, RecurrentModel
@@ -179,17 +179,15 @@ class ABDConfig(ReverseContextConfig):
     )
 
 
-class ABDDecoder(RecurrentDecoder):
-    """The forward decoder (eq. 5-13), and the backward decoder (eq. 1-4) whose states it reads.
+class AsynchronousDecoder(SteppingDecoder):
+    """A forward decoder, and the backward decoder whose states it reads.
 
-    The initial state of the backward decoder is computed from the last state of the encoder's forward RNN, and that of
-    the forward decoder from the last state of the encoder's backward RNN.
+    Among the bases of a decoder, this class stands before that of the forward decoder alone. `cfg` holds the options of
+    :class:`ReverseLimits`, and `reverse_context`.
     """
 
-    def __init__(self, cfg: ABDConfig, dictionary):
-        super().__init__(cfg, dictionary, [[[2 * cfg.hidden_dim, cfg.hidden_dim]]])
-        self.cfg = cfg
-        self.backward_decoder = RecurrentDecoder(cfg, dictionary, [[[2 * cfg.hidden_dim]]], embedding=self.embedding)
+    backward_decoder: SteppingDecoder
+    cfg: Any
 
     def begin(self, encoder_out: SourceMemory) -> DecodingState:
         """Search for the reverse translation, and return the forward decoder's state before its first step."""
@@ -198,12 +196,7 @@ class ABDDecoder(RecurrentDecoder):
 
     def begin_backward(self, encoder_out: SourceMemory) -> DecodingState:
         """Return the backward decoder's state before its first step."""
-        (source,) = encoder_out.memories
-        assert source.padding_mask is not None
-        last = (~source.padding_mask).sum(1).sub(1).clamp(min=0)
-        # The forward RNN's states are the first d of the 2d entries of h_i. --input-dropout has dropped some of them.
-        state = source.states[torch.arange(last.size(0), device=last.device), last].chunk(2, dim=-1)[0]
-        return self.backward_decoder.begin(replace(encoder_out, final_state=state))
+        return self.backward_decoder.begin(encoder_out)
 
     def begin_forward(self, encoder_out: SourceMemory, reverse: Memory) -> DecodingState:
         """Return the forward decoder's state before its first step; it attends to the memory `reverse` as well."""
@@ -215,45 +208,29 @@ class ABDDecoder(RecurrentDecoder):
         return search_greedily(self.backward_decoder, start, self.cfg.reverse_limits(source))
 
 
-@register_model("abd", dataclass=ABDConfig)
-class ABDModel(RecurrentReverseModel, BidirectionalModel):
-    """Encoder, backward decoder (eq. 1-4) and forward decoder (eq. 5-13).
+class ABDDecoder(AsynchronousDecoder, RecurrentDecoder):
+    """The forward decoder (eq. 5-13), and the backward decoder (eq. 1-4) whose states it reads.
 
-        h_i = [GRU(h_{i-1}, E_{x_i}); GRU(h_{i+1}, E_{x_i})]
-
-        ŝ_j' = GRU(s̃_{j'+1}, E_{y_{j'+1}}),  m_eb = Att(ŝ_j', h),  s̃_j' = GRU(ŝ_j', m_eb)
-        P(y_j' | y_>j', x) = softmax(g(E_{y_{j'+1}}, s̃_j', m_eb))
-
-        ŝ_j = GRU(s_{j-1}, E_{y_{j-1}}),  m_ef = Att(ŝ_j, h),  m_bf = Att(ŝ_j, s̃),  s_j = GRU(ŝ_j, [m_ef; m_bf])
-        P(y_j | y_<j, x) = softmax(g(E_{y_{j-1}}, s_j, m_ef, m_bf))
-
-    In training and in generation, s̃ are the states of a greedy search. Gradients flow through these states, but not
-    through the choice of the tokens. With --reverse-context reference, s̃ are, in training, the states over the
-    reversed target.
-
-    With a criterion other than `bidirectional_cross_entropy`, the model trains as with λ = 1. The readout and the
-    output layer of the backward decoder then get no gradient, so training with several processes needs
-    --find-unused-parameters.
+    The initial state of the backward decoder is computed from the last state of the encoder's forward RNN, and that of
+    the forward decoder from the last state of the encoder's backward RNN.
     """
 
-    renamed = {"backward_decoder.": "decoder.backward_decoder."}
+    def __init__(self, cfg: ABDConfig, dictionary):
+        super().__init__(cfg, dictionary, [[[2 * cfg.hidden_dim, cfg.hidden_dim]]])
+        self.cfg = cfg
+        self.backward_decoder = RecurrentDecoder(cfg, dictionary, [[[2 * cfg.hidden_dim]]], embedding=self.embedding)
 
-    @classmethod
-    def build_decoder(cls, cfg, dictionary) -> ABDDecoder:
-        return ABDDecoder(cfg, dictionary)
+    def begin_backward(self, encoder_out: SourceMemory) -> DecodingState:
+        (source,) = encoder_out.memories
+        assert source.padding_mask is not None
+        last = (~source.padding_mask).sum(1).sub(1).clamp(min=0)
+        # The forward RNN's states are the first d of the 2d entries of h_i. --input-dropout has dropped some of them.
+        state = source.states[torch.arange(last.size(0), device=last.device), last].chunk(2, dim=-1)[0]
+        return super().begin_backward(replace(encoder_out, final_state=state))
 
-    @classmethod
-    def build_model(cls, cfg, task) -> "ABDModel":
-        cfg = cls.read_config(cfg)
-        model = super().build_model(cfg, task)
-        if cfg.init_backward_from is not None:
-            state = model.state_dict()
-            names = with_prefix(state, "encoder.", "encoder.")
-            names |= with_prefix(state, "decoder.backward_decoder.", "decoder.")
-            # RNNSearch computes its initial state from another encoder state.
-            names = {name: theirs for name, theirs in names.items() if not theirs.startswith("decoder.initial_state.")}
-            model.start_from("--init-backward-from", cfg.init_backward_from, names, task)
-        return model
+
+class AsynchronousModel(BidirectionalModel, ReverseContextModel):
+    """A model with an :class:`AsynchronousDecoder`."""
 
     def reverse_translations(self, src_tokens: Tensor) -> Tensor:
         source = self.encoder(src_tokens)
@@ -280,7 +257,6 @@ class ABDModel(RecurrentReverseModel, BidirectionalModel):
             dictionary has an entry "backward": the backward decoder's logits for the token after each token of the
             reversed prev_output_tokens, and its dictionary.
         """
-        self.require_start()
         source = self.encoder(src_tokens)
         reference = reverse_inputs(prev_output_tokens, self.decoder.dictionary.pad())
         start = self.decoder.begin_backward(source)
@@ -321,3 +297,48 @@ def take_rows(steps: Steps, first: int, every: int, length: int) -> Steps:
     words, states, *by_attention = steps
     rows = slice(first, None, every)
     return Steps(words[rows, :length], states[rows, :length], *([x[rows, :length] for x in xs] for xs in by_attention))
+
+
+@register_model("abd", dataclass=ABDConfig)
+class ABDModel(AsynchronousModel, RecurrentReverseModel):
+    """Encoder, backward decoder (eq. 1-4) and forward decoder (eq. 5-13).
+
+        h_i = [GRU(h_{i-1}, E_{x_i}); GRU(h_{i+1}, E_{x_i})]
+
+        ŝ_j' = GRU(s̃_{j'+1}, E_{y_{j'+1}}),  m_eb = Att(ŝ_j', h),  s̃_j' = GRU(ŝ_j', m_eb)
+        P(y_j' | y_>j', x) = softmax(g(E_{y_{j'+1}}, s̃_j', m_eb))
+
+        ŝ_j = GRU(s_{j-1}, E_{y_{j-1}}),  m_ef = Att(ŝ_j, h),  m_bf = Att(ŝ_j, s̃),  s_j = GRU(ŝ_j, [m_ef; m_bf])
+        P(y_j | y_<j, x) = softmax(g(E_{y_{j-1}}, s_j, m_ef, m_bf))
+
+    In training and in generation, s̃ are the states of a greedy search. Gradients flow through these states, but not
+    through the choice of the tokens. With --reverse-context reference, s̃ are, in training, the states over the
+    reversed target.
+
+    With a criterion other than `bidirectional_cross_entropy`, the model trains as with λ = 1. The readout and the
+    output layer of the backward decoder then get no gradient, so training with several processes needs
+    --find-unused-parameters.
+    """
+
+    renamed = {"backward_decoder.": "decoder.backward_decoder."}
+
+    @classmethod
+    def build_decoder(cls, cfg, dictionary) -> ABDDecoder:
+        return ABDDecoder(cfg, dictionary)
+
+    @classmethod
+    def build_model(cls, cfg, task) -> "ABDModel":
+        cfg = cls.read_config(cfg)
+        model = super().build_model(cfg, task)
+        if cfg.init_backward_from is not None:
+            state = model.state_dict()
+            names = with_prefix(state, "encoder.", "encoder.")
+            names |= with_prefix(state, "decoder.backward_decoder.", "decoder.")
+            # RNNSearch computes its initial state from another encoder state.
+            names = {name: theirs for name, theirs in names.items() if not theirs.startswith("decoder.initial_state.")}
+            model.start_from("--init-backward-from", cfg.init_backward_from, names, task)
+        return model
+
+    def forward(self, *args, **kwargs) -> tuple[Tensor, dict]:
+        self.require_start()
+        return super().forward(*args, **kwargs)

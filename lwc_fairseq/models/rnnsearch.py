@@ -126,8 +126,12 @@ class RecurrentModel(TranslationModel):
         model = cls(encoder, cls.build_decoder(cfg, task.target_dictionary))
         if cfg.share_all_embeddings:
             model.share_embeddings()
-        initialize_recurrent(model, cfg.init_std, cfg.init_uniform)
+        model.initialize(cfg)
         return model
+
+    def initialize(self, cfg) -> None:
+        """Draw the initial weights."""
+        initialize_recurrent(self, cfg.init_std, cfg.init_uniform)
 
     def share_embeddings(self) -> None:
         """Let the encoder and the output layers use the decoder's embedding table.

@@ -457,6 +457,14 @@ class DecodingState:
     length: int = 0  # number of tokens read
     beam: int = 1  # consecutive rows that share a sentence
 
+    def for_rows(self, rows: int) -> "DecodingState":
+        """Return the state from which the next step of R rows begins. Before the first step, R may be a multiple of
+        S."""
+        if self.length:
+            return self
+        beam = rows // len(self.states)
+        return replace(self, states=self.states.repeat_interleave(beam, dim=0), beam=beam)
+
     def reorder(self, order: Tensor) -> "DecodingState":
         """Return the state of the rows order[0], order[1], … See :meth:`SourceMemory.reorder`."""
         kept, beam = kept_sentences(order, len(self.states) // self.beam, self.beam)
@@ -469,96 +477,41 @@ class Steps(NamedTuple):
 
     words: Tensor  # (R, m, E)
     states: Tensor  # (R, m, d), states of the top layer
-    contexts: list[Tensor]  # one for each attention, (R, m, D)
+    contexts: list[Tensor]  # what attentions have read, (R, m, D), where the readout reads it, too
     weights: list[Tensor]  # weights of each attention over the positions of its memory, (R, m, n)
 
 
-class RecurrentDecoder(FairseqIncrementalDecoder):
-    """L layers of conditional GRUs, and the readout of the dl4mt tutorial, with its three linear maps merged into one:
+class SteppingDecoder(FairseqIncrementalDecoder):
+    """The base class of decoders that go from one :class:`DecodingState` to the next, by any number of words.
 
-        t_j = tanh(W [E_{y_{j-1}}; s_j; contexts] + b)
-        p(y_j) = softmax(O dropout(t_j) + c)
-
-    s_j is the state of the top layer, and the contexts are those of all layers.
+    A subclass sets the output layer, `output`, and defines :meth:`begin`, :meth:`run` and :meth:`read_out`.
 
     Args:
-        cfg: the model's :class:`~lwc_fairseq.models.rnnsearch.RecurrentConfig`. Its `embed_dim` is also the width of
-            the readout.
         dictionary: the target dictionary.
-        layers: for each layer, the widths of the memories it attends to, in the groups of :class:`ConditionalGRU`.
-        heads: heads of multi-head attention; 0 is additive attention.
-        embedding: the embedding of the target words, if it is shared with another decoder.
         alignment_layer: the attention whose weights are the alignment.
     """
 
-    layers: Sequence[ConditionalGRU]
+    output: nn.Linear
 
-    def __init__(
-        self,
-        cfg,
-        dictionary,
-        layers: list[list[list[int]]],
-        heads: int = 0,
-        embedding: nn.Embedding | None = None,
-        alignment_layer: int = 0,
-    ):
+    def __init__(self, dictionary, alignment_layer: int):
         super().__init__(dictionary)
-        width, dim = cfg.embed_dim, cfg.hidden_dim
         self.alignment_layer = alignment_layer
-        self.embedding = embedding or nn.Embedding(len(dictionary), width, dictionary.pad())
-        self.initial_state = nn.Linear(dim, len(layers) * dim)
-        made = [
-            self.make_layer(dim if depth else width, dim, groups, heads, cfg.plain_kernels)
-            for depth, groups in enumerate(layers)
-        ]
-        self.add_module("layers", nn.ModuleList(made))
-        readout_dim = width + dim + sum(sum(layer.context_dims) for layer in self.layers)
-        self.readout = nn.Sequential(OrderedDict(hidden=nn.Linear(readout_dim, width), tanh=nn.Tanh()))
-        self.dropout = FairseqDropout(cfg.dropout, module_name=type(self).__name__)
-        self.input_dropout = FairseqDropout(cfg.input_dropout, module_name=type(self).__name__)
-        self.output = nn.Linear(width, len(dictionary))
         self.need_attn = True
 
-    def make_layer(self, input_dim: int, dim: int, groups: list[list[int]], heads: int, plain: bool) -> nn.Module:
-        """Build a layer; the arguments are those of :class:`ConditionalGRU`."""
-        return ConditionalGRU(input_dim, dim, groups, heads, plain)
-
-    def by_layer(self, memories: Sequence) -> Iterator[tuple[ConditionalGRU, list]]:
-        """Return each layer with the memories that its attentions read."""
-        sizes = [len(layer.attentions) for layer in self.layers]
-        return zip(self.layers, divide(memories, sizes), strict=True)
-
     def begin(self, encoder_out: SourceMemory) -> DecodingState:
-        """Compute, once per sentence, the state before the first step: the projected memories, and the initial state of
-        each layer, an affine map of the encoder's final state, followed by a tanh."""
-        projected = [x for layer, memories in self.by_layer(encoder_out.memories) for x in layer.project(memories)]
-        return DecodingState(torch.tanh(self.initial_state(encoder_out.final_state)), tuple(projected))
+        """Compute, once per sentence, the state before the first step."""
+        raise NotImplementedError
 
     def run(self, tokens: Tensor, state: DecodingState) -> tuple[Steps, DecodingState]:
         """Run the layers over the next tokens (R, m). If `state` comes from :meth:`begin`, R may be a multiple of S."""
-        if state.length == 0:
-            beam = len(tokens) // len(state.states)
-            state = replace(state, states=state.states.repeat_interleave(beam, dim=0), beam=beam)
-        words = self.embedding(tokens)
-        # A search in training runs without gradients, and has no dropout. With --retain-dropout, generation has it.
-        if torch.is_grad_enabled() or self.input_dropout.apply_during_inference:
-            words = self.input_dropout(words)
-        x, last_states, contexts, weights = words.transpose(0, 1), [], [], []
-        first_states = state.states.chunk(len(self.layers), dim=1)
-        for (layer, memories), first_state in zip(self.by_layer(state.memories), first_states, strict=True):
-            x, read, alphas = layer(x, first_state, memories)
-            last_states.append(x[-1])
-            contexts += read
-            weights += alphas
-        steps = Steps(words, x.transpose(0, 1), contexts, weights)
-        return steps, replace(state, states=torch.cat(last_states, dim=1), length=state.length + tokens.size(1))
+        raise NotImplementedError
 
     def read_out(self, steps: Steps) -> Tensor:
-        """Compute t, (R, m, E)."""
-        return self.readout(torch.cat([steps.words, steps.states, *steps.contexts], dim=-1))
+        """Compute the input of the output layer, (R, m, E)."""
+        raise NotImplementedError
 
     def output_layer(self, features: Tensor) -> Tensor:
-        """Map t after dropout, (..., E), to logits (..., V)."""
+        """Map what :meth:`read_out` returns, (..., E), to logits (..., V)."""
         return self.output(features)
 
     def decoder_out(
@@ -567,17 +520,17 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         """What fairseq expects of a decoder: logits (R, m, V), and a dictionary.
 
         "attentions" are the weights of every attention over the columns of the tokens, (R, m, n) each, and "attn" is a
-        list with the weights of the alignment layer. If generation does not need attention, "attentions" is empty and
-        "attn" is [None].
+        list with the weights of the alignment layer. If generation does not need attention, or `steps` has no weights,
+        "attentions" is empty and "attn" is [None].
 
-        With `features_only`: t after dropout, (R, m, E), and {"output_layer": (O, c)}. O and c are views, because
-        distributed training treats a parameter that a model returns directly as unused.
+        With `features_only`: the input of the output layer, (R, m, E), and {"output_layer": (weight, bias)}. Both are
+        views, because distributed training treats a parameter that a model returns directly as unused.
         """
-        features = self.dropout(self.read_out(steps))
+        features = self.read_out(steps)
         if features_only:
             return features, {"output_layer": tuple(x.view_as(x) for x in (self.output.weight, self.output.bias))}
         attentions = []
-        for memory, alpha in zip(memories, steps.weights, strict=True) if self.need_attn else ():
+        for memory, alpha in zip(memories, steps.weights, strict=True) if self.need_attn and steps.weights else ():
             assert memory.columns is not None
             columns = memory.columns.repeat_interleave(len(alpha) // len(memory.columns), dim=0)
             attentions.append(alpha.gather(2, columns[:, None].expand_as(alpha)))
@@ -618,6 +571,83 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
     def make_generation_fast_(self, need_attn: bool = False, **unused) -> None:
         """fairseq's hook before generation. It turns attention weights off unless they will be printed."""
         self.need_attn = bool(need_attn)
+
+
+class RecurrentDecoder(SteppingDecoder):
+    """L layers of conditional GRUs, and the readout of the dl4mt tutorial, with its three linear maps merged into one:
+
+        t_j = tanh(W [E_{y_{j-1}}; s_j; contexts] + b)
+        p(y_j) = softmax(O dropout(t_j) + c)
+
+    s_j is the state of the top layer, and the contexts are those of all layers.
+
+    Args:
+        cfg: the model's :class:`~lwc_fairseq.models.rnnsearch.RecurrentConfig`. Its `embed_dim` is also the width of
+            the readout.
+        dictionary: the target dictionary.
+        layers: for each layer, the widths of the memories it attends to, in the groups of :class:`ConditionalGRU`.
+        heads: heads of multi-head attention; 0 is additive attention.
+        embedding: the embedding of the target words, if it is shared with another decoder.
+        alignment_layer: the attention whose weights are the alignment.
+    """
+
+    layers: Sequence[ConditionalGRU]
+
+    def __init__(
+        self,
+        cfg,
+        dictionary,
+        layers: list[list[list[int]]],
+        heads: int = 0,
+        embedding: nn.Embedding | None = None,
+        alignment_layer: int = 0,
+    ):
+        super().__init__(dictionary, alignment_layer)
+        width, dim = cfg.embed_dim, cfg.hidden_dim
+        self.embedding = embedding or nn.Embedding(len(dictionary), width, dictionary.pad())
+        self.initial_state = nn.Linear(dim, len(layers) * dim)
+        made = [
+            self.make_layer(dim if depth else width, dim, groups, heads, cfg.plain_kernels)
+            for depth, groups in enumerate(layers)
+        ]
+        self.add_module("layers", nn.ModuleList(made))
+        readout_dim = width + dim + sum(sum(layer.context_dims) for layer in self.layers)
+        self.readout = nn.Sequential(OrderedDict(hidden=nn.Linear(readout_dim, width), tanh=nn.Tanh()))
+        self.dropout = FairseqDropout(cfg.dropout, module_name=type(self).__name__)
+        self.input_dropout = FairseqDropout(cfg.input_dropout, module_name=type(self).__name__)
+        self.output = nn.Linear(width, len(dictionary))
+
+    def make_layer(self, input_dim: int, dim: int, groups: list[list[int]], heads: int, plain: bool) -> nn.Module:
+        """Build a layer; the arguments are those of :class:`ConditionalGRU`."""
+        return ConditionalGRU(input_dim, dim, groups, heads, plain)
+
+    def by_layer(self, memories: Sequence) -> Iterator[tuple[ConditionalGRU, list]]:
+        """Return each layer with the memories that its attentions read."""
+        sizes = [len(layer.attentions) for layer in self.layers]
+        return zip(self.layers, divide(memories, sizes), strict=True)
+
+    def begin(self, encoder_out: SourceMemory) -> DecodingState:
+        """Compute, once per sentence, the state before the first step: the projected memories, and the initial state of
+        each layer, an affine map of the encoder's final state, followed by a tanh."""
+        projected = [x for layer, memories in self.by_layer(encoder_out.memories) for x in layer.project(memories)]
+        return DecodingState(torch.tanh(self.initial_state(encoder_out.final_state)), tuple(projected))
+
+    def run(self, tokens: Tensor, state: DecodingState) -> tuple[Steps, DecodingState]:
+        state = state.for_rows(len(tokens))
+        words = self.input_dropout(self.embedding(tokens))
+        x, last_states, contexts, weights = words.transpose(0, 1), [], [], []
+        first_states = state.states.chunk(len(self.layers), dim=1)
+        for (layer, memories), first_state in zip(self.by_layer(state.memories), first_states, strict=True):
+            x, read, alphas = layer(x, first_state, memories)
+            last_states.append(x[-1])
+            contexts += read
+            weights += alphas
+        steps = Steps(words, x.transpose(0, 1), contexts, weights)
+        return steps, replace(state, states=torch.cat(last_states, dim=1), length=state.length + tokens.size(1))
+
+    def read_out(self, steps: Steps) -> Tensor:
+        """Compute t after dropout, (R, m, E)."""
+        return self.dropout(self.readout(torch.cat([steps.words, steps.states, *steps.contexts], dim=-1)))
 
 
 @torch.no_grad()

@@ -19,7 +19,7 @@ from torch.nn.utils.rnn import pad_sequence
 from lwc_fairseq_compat import UserError
 
 from .mixed_attention import SourceCache
-from .recurrent import DecodingState, Memory, RecurrentDecoder
+from .recurrent import DecodingState, Memory, SteppingDecoder
 
 STEPS_BETWEEN_CHECKS = 8
 """On a GPU, the greedy search checks only after this many steps whether all sentences have ended, because each check
@@ -62,7 +62,7 @@ class ReverseTranslation(NamedTuple):
 
 
 @torch.no_grad()
-def search_greedily(decoder: RecurrentDecoder, state: DecodingState, limits: Tensor) -> ReverseTranslation:
+def search_greedily(decoder: SteppingDecoder, state: DecodingState, limits: Tensor) -> ReverseTranslation:
     """Choose the most probable next token in every step, without dropout in `decoder` and without gradients.
 
     Args:
@@ -76,9 +76,11 @@ def search_greedily(decoder: RecurrentDecoder, state: DecodingState, limits: Ten
     ended = torch.zeros_like(limits, dtype=torch.bool)
     tokens, states, masks = [token], [], []
     between_checks = STEPS_BETWEEN_CHECKS if token.is_cuda else 1
+    training = decoder.training
+    decoder.eval()
     for step in count(1):
         hidden, state = decoder.run(token, state)
-        logits = decoder.output(decoder.read_out(hidden))[:, -1]
+        logits = decoder.output_layer(decoder.read_out(hidden))[:, -1]
         logits[:, pad] = -torch.inf
         token = logits.argmax(-1, keepdim=True).masked_fill(ended[:, None], pad)
         tokens.append(token)
@@ -87,6 +89,7 @@ def search_greedily(decoder: RecurrentDecoder, state: DecodingState, limits: Ten
         ended = ended | token[:, 0].eq(eos) | limits.le(step)
         if step % between_checks == 0 and bool(ended.all()):
             break
+    decoder.train(training)
     torch.clear_autocast_cache()  # older PyTorch would reuse the weights cast here, which have no graph
     padding_mask = torch.stack(masks, dim=1)
     steps = int((~padding_mask).sum(1).max())  # the search may go on after the end of the longest sentence
