@@ -50,6 +50,8 @@ TINY_WAITS = {
     "deepatt": {"update": 0, "validation": 0, "step": 2.1},
     "rnnsearch": {"update": 0, "validation": 0, "step": 2.29},
     "abd": {"update": 4, "validation": 3, "step": 2.29},
+    "rnmt": {"update": 0, "validation": 0, "step": 2.1},
+    "abd_rnmt": {"update": 4, "validation": 4, "step": 2.29},
     "abd_lwc": {"update": 12, "validation": 12, "step": 2.48},
     "nsc": {"update": 2, "validation": 106, "step": 7.15},
     "transformer": {"update": 0, "validation": 0, "step": 1.58},
@@ -64,7 +66,7 @@ each. NSC's update knows the reverse translations of its batch from the one befo
 
 def family_of(model: str) -> str:
     """The family of a model in `rows.MODELS`."""
-    for family in ("lwc", "abd_lwc", "abd", "nsc", "transformer"):
+    for family in ("lwc", "abd_lwc", "abd_rnmt", "rnmt", "abd", "nsc", "transformer"):
         if model.startswith(family):
             return family
     return "rnnsearch" if model in ("rnnsearch", "mheadnmt") else "deepatt"

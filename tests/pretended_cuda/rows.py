@@ -12,6 +12,7 @@ ABD_LWC = ("--arch", "abd_lwc_small", *LWC[2:], *BOTH_DIRECTIONS)
 RECURRENT = ("--embed-dim", "12", "--hidden-dim", "16", "--init-std", "0.3")
 DEEP = (*RECURRENT, "--attention-layers", "2", *CHUNKED)
 FLAT = (*RECURRENT, *CHUNKED)
+RNMT = ("--embed-dim", "32", "--decoder-layers", "2", "--attention-heads", "4")
 TRANSFORMER = ("--encoder-layers", "2", "--decoder-layers", "2", *SMOOTHED)
 for side in ("encoder", "decoder"):
     TRANSFORMER += (f"--{side}-embed-dim", "16", f"--{side}-ffn-embed-dim", "16", f"--{side}-attention-heads", "2")
@@ -40,6 +41,8 @@ MODELS: dict[str, tuple[str, ...]] = {
         *("--arch", "abd", *RECURRENT, *BOTH_DIRECTIONS),
         *("--reverse-context", "reference"),
     ),
+    "rnmt": ("--arch", "rnmt", *RNMT, *CHUNKED),
+    "abd_rnmt": ("--arch", "abd_rnmt", *RNMT, *BOTH_DIRECTIONS),
     "abd_lwc": ABD_LWC,
     "abd_lwc --windows": (*ABD_LWC, "--windows", "3,2"),
     "nsc_rt": ("--arch", "nsc_rt", *FLAT),
