@@ -18,13 +18,13 @@ from lwc_fairseq.experiments.training_log import Losses, plot_losses
 PANELS = {
     "LWC": (
         *("transformer", "lwc", "lwc_unshared", "lwc_separate", "lwc_no_sides", "lwc_no_positions", "context_gate"),
-        "lwc_windows",
+        *("lwc_windows", "abd_lwc"),
     ),
     "DeepAtt": (
         *("rnnsearch", "deepatt_1", "deepatt_3", "deepatt", "deepnmt", "vdeepatt", "wideatt", "mheadnmt", "udeepatt"),
         "lstm",
     ),
-    "ABD": ("rnnsearch", "r2l", "nsc_rt", "nsc_hs", "abd"),
+    "ABD": ("rnnsearch", "r2l", "nsc_rt", "nsc_hs", "abd", "rnmt", "abd_rnmt"),
     "ABD (RR)": ("abd", "abd_rr"),
     "LWC, 7,000 pairs": ("transformer_7000", "lwc_7000", "lwc_windows_7000"),
 }

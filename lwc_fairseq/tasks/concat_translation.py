@@ -55,9 +55,9 @@ class ConcatTranslationConfig(TranslationConfig):
     print_reverse: bool = field(
         default=False,
         metadata={
-            "help": "prints the reverse translation of `abd`, `nsc_rt` and `nsc_hs` (in an ensemble, of the first such "
-            "model), too, as lines `R-` in sub-words before the other lines of a batch. fairseq-interactive prints "
-            "them without numbers"
+            "help": "prints the reverse translation of `abd`, `abd_rnmt`, `abd_lwc`, `nsc_rt` and `nsc_hs` (in an "
+            "ensemble, of the first such model), too, as lines `R-` in sub-words before the other lines of a batch. "
+            "fairseq-interactive prints them without numbers"
         },
     )
 
@@ -253,7 +253,8 @@ def reverse_lines(
     model = next((model for model in models if isinstance(model, ReverseContextModel)), None)
     if model is None:
         raise UserError(
-            "--print-reverse: these models have no reverse translation; only abd, abd_lwc, nsc_rt and nsc_hs have one"
+            "--print-reverse: these models have no reverse translation; only abd, abd_rnmt, abd_lwc, nsc_rt and nsc_hs "
+            "have one"
         )
     src_tokens, (source, target) = sample["net_input"]["src_tokens"], dictionaries
     rows = model.reverse_translations(src_tokens)  # (B, m), padded on the right

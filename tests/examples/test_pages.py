@@ -29,7 +29,7 @@ def test_the_tables_of_options_are_what_their_script_writes(tmp_path, monkeypatc
 
 
 def test_there_is_a_table_for_each_kind_of_options():
-    models = ["lwc_transformer", "deepatt", "abd", "nsc_hs", "abd_lwc"]
+    models = ["lwc_transformer", "deepatt", "abd", "nsc_hs", "abd_rnmt", "abd_lwc"]
     others = ["concat_translation", "bidirectional_cross_entropy", "fused_adam", "rmsprop"]
     assert re.findall(r"^\| option of `(\w+)`.*\n\| ---", read(MODELS), re.MULTILINE) == models + others
 
