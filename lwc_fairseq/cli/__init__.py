@@ -19,6 +19,7 @@ from .doctor import add_doctor
 from .export import add_export
 from .import_model import add_import
 from .pack import add_pack
+from .reverse import add_reverse
 from .serve import add_serve
 from .table import add_report, add_table
 from .translate import add_translate
@@ -26,7 +27,7 @@ from .watch import add_watch
 
 COMMANDS = (
     *(add_table, add_translate, add_average, add_import, add_align, add_aer, add_compare, add_attention, add_report),
-    *(add_watch, add_serve, add_export, add_pack, add_doctor),
+    *(add_watch, add_serve, add_export, add_pack, add_reverse, add_doctor),
 )
 """Their modules import PyTorch, fairseq and other packages, which take seconds, only where a command runs."""
 
@@ -44,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for add in COMMANDS:
         add(commands)
-    for name in ("translate", "average", "align", "attention", "serve"):
+    for name in ("translate", "average", "align", "attention", "serve", "reverse"):
         commands.choices[name].add_argument(
             "--skip-dictionary-check",
             action="store_true",
@@ -96,7 +97,7 @@ def main() -> None:
             raise
         sys.exit(f"lwc-fairseq: error: {how_to_install(error)}")
     except KeyboardInterrupt as stop:
-        how_to_go_on = "; the same command goes on from here" if sys.argv[1:2] == ["table"] else ""
+        how_to_go_on = "; the same command goes on from here" if sys.argv[1:2] in (["table"], ["reverse"]) else ""
         print(f"lwc-fairseq: stopped{how_to_go_on}", file=sys.stderr)
         (number,) = stop.args or (signal.SIGINT,)
         sys.exit(128 + number)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from fairseq import utils
 from fairseq.criterions import register_criterion
+from fairseq.dataclass import ChoiceEnum
 from fairseq.logging import metrics
 from torch import Tensor
 
@@ -23,6 +24,14 @@ class BidirectionalCrossEntropyConfig(ChunkedCrossEntropyConfig):
         metadata={"help": "λ of eq. 14; the paper uses 0.7 for Chinese-English and 0.8 for English-German"},
     )
 
+    backward_target: ChoiceEnum(["reference", "translations"]) = field(  # type: ignore[valid-type]
+        default="reference",
+        metadata={
+            "help": "what the backward decoder learns to write: the reversed reference, as in eq. 14, or the "
+            "`translations` of `--reverse-context translations`, as in the authors' program in PyTorch"
+        },
+    )
+
     def check(self) -> None:
         """Raises UserError naming the invalid setting."""
         if not 0 <= self.forward_weight <= 1:
@@ -36,7 +45,8 @@ class BidirectionalCrossEntropy(ChunkedCrossEntropyCriterion):
 
         -λ Σ_j log P(y_j | y_<j, x, s̃) - (1 - λ) Σ_j log P(y_j | y_>j, x)
 
-    The second term is teacher-forced on the reversed target. λ is --forward-weight. In the authors' published code, λ
+    The second term is teacher-forced on the reversed target or, with --backward-target translations, on the reverse
+    translation that stands beside the data. λ is --forward-weight. In the authors' published code, λ
     is the weight of the other term. A term of weight 0 is still logged. --label-smoothing applies to both terms (paper:
     none).
 
@@ -46,6 +56,18 @@ class BidirectionalCrossEntropy(ChunkedCrossEntropyCriterion):
 
     config = BidirectionalCrossEntropyConfig
 
+    def __init__(self, task, cfg: BidirectionalCrossEntropyConfig):
+        super().__init__(task, cfg)
+        if self.over_translations and not getattr(task, "reads_translations", False):
+            raise UserError(
+                "--backward-target translations needs the reverse translations of the data: add --reverse-context "
+                "translations and --task concat_translation, or leave it out"
+            )
+
+    @property
+    def over_translations(self) -> bool:
+        return self.cfg.backward_target == "translations"
+
     def forward(self, model, sample: dict, reduce: bool = True) -> tuple[Tensor, int, dict]:
         """Return the loss (in nats, summed over the batch), its denominator, and the logging output.
 
@@ -53,7 +75,7 @@ class BidirectionalCrossEntropy(ChunkedCrossEntropyCriterion):
         sum of what both directions give it. Padding has 0.
 
         Raises:
-            UserError: the model has no backward decoder.
+            UserError: the model has no backward decoder. Or `reduce` is false, and the backward target has other words.
         """
         if not isinstance(unwrap(model), BidirectionalModel):
             raise UserError(
@@ -62,11 +84,19 @@ class BidirectionalCrossEntropy(ChunkedCrossEntropyCriterion):
             )
         target = sample["target"]
         slots = target_slots(target, self.padding_idx, sample["ntokens"])
-        features, extra = model(**sample["net_input"], backward=True, features_only=True)
+        kind = {"over_translations": True} if self.over_translations else {}
+        features, extra = model(**sample["net_input"], backward=True, features_only=True, **kind)
         forward_loss, forward_nll = self.term(features, extra, target, slots, reduce)
-        reversed_target = reverse_targets(target, self.padding_idx)  # it has its padding where the target has it
         features, extra = extra["backward"]
-        backward_loss, backward_nll = self.term(features, extra, reversed_target, slots, reduce)
+        if self.over_translations:
+            if not reduce:
+                raise UserError("--backward-target translations gives no loss for each word of the target")
+            backward_target, count = sample["net_input"]["reverse_tokens"], sample["reverse_ntokens"]
+            slots = target_slots(backward_target, self.padding_idx, count)
+        else:
+            # it has its padding where the target has it
+            backward_target, count = reverse_targets(target, self.padding_idx), sample["ntokens"]
+        backward_loss, backward_nll = self.term(features, extra, backward_target, slots, reduce)
         if not reduce:
             backward_loss, backward_nll = (
                 reverse_targets(target, self.padding_idx, of_word.view_as(target)).flatten()
@@ -74,7 +104,8 @@ class BidirectionalCrossEntropy(ChunkedCrossEntropyCriterion):
             )
         # A term of weight 0 stays in the sum, because distributed training needs a gradient for every parameter.
         loss = self.cfg.forward_weight * forward_loss + (1 - self.cfg.forward_weight) * backward_loss
-        return self.with_log(sample, loss, nll_loss=forward_nll, backward_nll_loss=backward_nll)
+        loss, size, log = self.with_log(sample, loss, nll_loss=forward_nll, backward_nll_loss=backward_nll)
+        return loss, size, {**log, "backward_ntokens": count}
 
     @staticmethod
     def reduce_metrics(logging_outputs: list[dict]) -> None:
@@ -83,9 +114,9 @@ class BidirectionalCrossEntropy(ChunkedCrossEntropyCriterion):
         def total(name):
             return sum(log.get(name, 0) for log in logging_outputs)
 
-        sample_size, tokens = total("sample_size"), total("ntokens")
+        sample_size = total("sample_size")
         metrics.log_scalar("loss", total("loss") / sample_size / math.log(2), sample_size, round=3)
         for prefix in ("", "backward_"):
-            name = f"{prefix}nll_loss"
+            name, tokens = f"{prefix}nll_loss", total(f"{prefix}ntokens")
             metrics.log_scalar(name, total(name) / tokens / math.log(2), tokens, round=3)
             metrics.log_derived(f"{prefix}ppl", lambda meters, name=name: utils.get_perplexity(meters[name].avg))

@@ -1,9 +1,12 @@
 """Concatenated language pairs, ordered and batched by the length of source plus target, and packed."""
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 from fairseq.data import BaseWrapperDataset, FairseqDataset, LanguagePairDataset
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from lwc_fairseq_compat import UserError
 
@@ -20,15 +23,23 @@ class ConcatPairDataset(BaseWrapperDataset):
         with_packing: whether to add "packing", the fields of :class:`~lwc_fairseq.data.packing.Packing`, to a batch's
             net_input.
         reverse_target: whether to reverse the words of each target.
+        reverse_tokens: the reverse translation of each pair, with the end symbol last. A batch's net_input then has
+            "reverse_tokens" (B, T), with padding on the right, and the batch their number, "reverse_ntokens".
     """
 
     def __init__(
-        self, dataset: LanguagePairDataset, padding_idx: int, with_packing: bool = False, reverse_target: bool = False
+        self,
+        dataset: LanguagePairDataset,
+        padding_idx: int,
+        with_packing: bool = False,
+        reverse_target: bool = False,
+        reverse_tokens: Sequence[Tensor] | None = None,
     ):
         super().__init__(dataset)
         self.padding_idx = padding_idx
         self.with_packing = with_packing
         self.reverse_target = reverse_target
+        self.reverse_tokens = reverse_tokens
 
     @property
     def src(self):
@@ -44,6 +55,8 @@ class ConcatPairDataset(BaseWrapperDataset):
         item = super().__getitem__(index)
         if self.reverse_target and item["target"] is not None:
             item["target"] = reverse_words(item["target"], self.dataset.tgt_dict.eos())
+        if self.reverse_tokens is not None:
+            item["reverse_tokens"] = self.reverse_tokens[index]
         return item
 
     def collater(self, samples: list[dict], pad_to_length: dict | None = None) -> dict:
@@ -53,6 +66,11 @@ class ConcatPairDataset(BaseWrapperDataset):
         if self.with_packing and "prev_output_tokens" in inputs:
             packing = pack(inputs["src_tokens"], inputs["prev_output_tokens"], self.padding_idx)
             inputs["packing"] = {f.name: getattr(packing, f.name) for f in dataclasses.fields(packing)}
+        if samples and "reverse_tokens" in samples[0]:
+            by_number = {sample["id"]: sample["reverse_tokens"] for sample in samples}
+            rows = [by_number[number] for number in batch["id"].tolist()]  # fairseq has sorted the batch
+            inputs["reverse_tokens"] = pad_sequence(rows, batch_first=True, padding_value=self.padding_idx)
+            batch["reverse_ntokens"] = sum(map(len, rows))
         return batch
 
     def num_tokens(self, index: int) -> int:

@@ -7,6 +7,7 @@ Letters: B sentences, m target tokens.
 """
 
 import torch
+import torch.nn.functional as F
 from fairseq.token_generation_constraints import pack_constraints, unpack_constraints
 from torch import Tensor
 
@@ -47,6 +48,12 @@ def reverse_inputs(prev_output_tokens: Tensor, pad: int) -> Tensor:
     """Reverse decoder inputs (B, m). The start symbol of each stays first; padding may be on either side."""
     real = prev_output_tokens.ne(pad)
     return _reverse(prev_output_tokens, _first(real) + 1, real.sum(1, keepdim=True) - 1)
+
+
+def inputs_of(translations: Tensor, eos: int, pad: int) -> Tensor:
+    """Return the decoder inputs (B, m) that lead to translations (B, m), padded on the right: the start symbol, which
+    is `eos`, and all tokens of a translation except its last."""
+    return F.pad(translations[:, :-1], (1, 0), value=eos).masked_fill(translations.eq(pad), pad)
 
 
 def _first(real: Tensor) -> Tensor:

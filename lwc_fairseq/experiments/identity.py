@@ -112,7 +112,7 @@ def content_of(role: str, word: str, command: Command, place: Place) -> str | No
     There is none for this package, nor for files in the table's folder, because the runs make them.
     """
     if role == "data":
-        return data_content(word, sets_of(command))
+        return data_content(word, sets_of(command), reads_reverse(command))
     if role == "package":
         folder = Path(word).resolve()
         return None if folder == Path(lwc_fairseq.__file__).resolve().parent else content(folder.rglob("*.py"), folder)
@@ -130,6 +130,11 @@ def sets_of(command: Command) -> list[str]:
     return [re.escape(last_value(command, "--train-subset") or "train") + r"\d*", *map(re.escape, validation)]
 
 
+def reads_reverse(command: Command) -> bool:
+    """Return whether a command reads the reverse translations that stand beside the data."""
+    return "--reverse-from-data" in command or last_value(command, "--reverse-context") == "translations"
+
+
 def last_value(command: Command, flag: str) -> str | None:
     """Return the last value of a flag in a command."""
     words = [part for word in command for part in (word.split("=", 1) if word.startswith(flag + "=") else [word])]
@@ -137,17 +142,20 @@ def last_value(command: Command, flag: str) -> str | None:
     return values[-1] if values else None
 
 
-def data_content(data: str, sets: list[str]) -> str | None:
+def data_content(data: str, sets: list[str], with_reverse: bool = False) -> str | None:
     """Return what identifies the content of the dictionaries and of some sets of the data, or None if there are none.
 
     Args:
         data: the folders of binary data, separated as in fairseq's commands.
         sets: regular expressions of the names of the sets.
+        with_reverse: whether the reverse translations of these sets count.
     """
+    places = ["*", "reverse/*.bin", "reverse/*.idx"] if with_reverse else ["*"]
     names = re.compile(rf"({'|'.join(['dict', *sets])})\..*")
     folders = [Path(folder) for folder in data.split(os.pathsep)]
     contents = [
-        content((path for path in folder.glob("*") if names.fullmatch(path.name)), folder) for folder in folders
+        content((path for place in places for path in folder.glob(place) if names.fullmatch(path.name)), folder)
+        for folder in folders
     ]
     return None if None in contents else "+".join(filter(None, contents))
 

@@ -22,15 +22,23 @@ import torch
 import torch.nn.functional as F
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 from fairseq.dataclass import ChoiceEnum
-from fairseq.models import register_model
+from fairseq.models import FairseqEncoder, register_model
 from omegaconf import OmegaConf
 from torch import Tensor
 
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.dictionaries import OtherWords, check_words
 
-from ..data.reverse import is_reversed, reverse_inputs
-from ..modules.recurrent import DecodingState, Memory, RecurrentDecoder, SourceMemory, SteppingDecoder, Steps
+from ..data.reverse import inputs_of, is_reversed, reverse_inputs
+from ..modules.recurrent import (
+    DecodingState,
+    Memory,
+    RecurrentDecoder,
+    RecurrentEncoder,
+    SourceMemory,
+    SteppingDecoder,
+    Steps,
+)
 from ..modules.reverse_search import ReverseLimits, ReverseTranslation, reverse_memory, search_greedily
 from .interface import BidirectionalModel, DecoderAttention, ReverseContextModel
 from .rnnsearch import RecurrentConfig, RecurrentModel
@@ -159,11 +167,12 @@ def load_right_to_left(
 class ABDConfig(ReverseContextConfig):
     """The options of ABD. The defaults are the paper's sizes."""
 
-    reverse_context: ChoiceEnum(["greedy", "reference"]) = field(  # type: ignore[valid-type]
+    reverse_context: ChoiceEnum(["greedy", "reference", "translations"]) = field(  # type: ignore[valid-type]
         default="greedy",
         metadata={
-            "help": "the backward states that training uses: those of a greedy search or, with `reference`, those over "
-            "the reversed reference (the paper's RR). Generation always uses a greedy search"
+            "help": "the backward states that training uses: those of a greedy search; with `reference`, those over "
+            "the reversed reference (the paper's RR); with `translations`, those over the translations that "
+            "`lwc-fairseq reverse` has made. Generation uses a greedy search"
         },
     )
     share_all_embeddings: bool = field(
@@ -179,6 +188,18 @@ class ABDConfig(ReverseContextConfig):
     )
 
 
+class AsynchronousEncoder(FairseqEncoder):
+    """An encoder whose output also holds the reverse translations (B, T) if they are given.
+
+    Among the bases of an encoder, this class stands before that of the encoder alone.
+    """
+
+    def forward(
+        self, src_tokens: Tensor, src_lengths: Tensor | None = None, reverse_tokens: Tensor | None = None, **unused
+    ) -> SourceMemory:
+        return replace(super().forward(src_tokens), reverse_tokens=reverse_tokens)
+
+
 class AsynchronousDecoder(SteppingDecoder):
     """A forward decoder, and the backward decoder whose states it reads.
 
@@ -190,8 +211,13 @@ class AsynchronousDecoder(SteppingDecoder):
     cfg: Any
 
     def begin(self, encoder_out: SourceMemory) -> DecodingState:
-        """Search for the reverse translation, and return the forward decoder's state before its first step."""
-        translation = self.search(encoder_out, self.begin_backward(encoder_out))
+        """Search for the reverse translation, unless it is given, and return the forward decoder's state before its
+        first step."""
+        start, known = self.begin_backward(encoder_out), encoder_out.reverse_tokens
+        if known is not None:
+            steps, _ = self.backward_decoder.run(inputs_of(known, self.dictionary.eos(), self.dictionary.pad()), start)
+            return self.begin_forward(encoder_out, reverse_memory(steps.states, known.eq(self.dictionary.pad())))
+        translation = self.search(encoder_out, start)
         return self.begin_forward(encoder_out, reverse_memory(translation.states, translation.padding_mask))
 
     def begin_backward(self, encoder_out: SourceMemory) -> DecodingState:
@@ -206,6 +232,10 @@ class AsynchronousDecoder(SteppingDecoder):
         """Search greedily for the reverse translation, from the backward decoder's state `start`."""
         (source,) = encoder_out.memories
         return search_greedily(self.backward_decoder, start, self.cfg.reverse_limits(source))
+
+
+class ABDEncoder(AsynchronousEncoder, RecurrentEncoder):
+    """The encoder of RNNSearch."""
 
 
 class ABDDecoder(AsynchronousDecoder, RecurrentDecoder):
@@ -232,6 +262,10 @@ class ABDDecoder(AsynchronousDecoder, RecurrentDecoder):
 class AsynchronousModel(BidirectionalModel, ReverseContextModel):
     """A model with an :class:`AsynchronousDecoder`."""
 
+    @property
+    def reads_translations(self) -> bool:
+        return self.decoder.cfg.reverse_context == "translations"
+
     def reverse_translations(self, src_tokens: Tensor) -> Tensor:
         source = self.encoder(src_tokens)
         return self.decoder.search(source, self.decoder.begin_backward(source)).outputs
@@ -243,6 +277,8 @@ class AsynchronousModel(BidirectionalModel, ReverseContextModel):
         prev_output_tokens: Tensor,
         features_only: bool = False,
         backward: bool = False,
+        reverse_tokens: Tensor | None = None,
+        over_translations: bool = False,
     ) -> tuple[Tensor, dict]:
         """Teacher forcing.
 
@@ -251,16 +287,28 @@ class AsynchronousModel(BidirectionalModel, ReverseContextModel):
             prev_output_tokens: (B, m), the start symbol first, padding on the right.
             backward: also run the backward decoder over the reversed target.
             features_only: return the inputs of the output layers instead of logits.
+            reverse_tokens: (B, T) reverse translations, the end symbol last, padding on the right. Without them, the
+                backward decoder searches.
+            over_translations: "backward" is for `reverse_tokens` instead of the reversed target.
 
         Returns:
             Logits (B, m, V) for the token after each of prev_output_tokens, and a dictionary. With `backward`, the
             dictionary has an entry "backward": the backward decoder's logits for the token after each token of the
             reversed prev_output_tokens, and its dictionary.
+
+        Raises:
+            UserError: training needs reverse translations, and there are none.
         """
+        self.require_translations(reverse_tokens)
+        dictionary = self.decoder.dictionary
+        known = None if reverse_tokens is None else inputs_of(reverse_tokens, dictionary.eos(), dictionary.pad())
+        reference = reverse_inputs(prev_output_tokens, dictionary.pad())
+        if self.training and self.decoder.cfg.reverse_context == "reference":
+            known = reference
         source = self.encoder(src_tokens)
-        reference = reverse_inputs(prev_output_tokens, self.decoder.dictionary.pad())
         start = self.decoder.begin_backward(source)
-        reverse, backward_steps = self._run_backward(source, start, reference, backward)
+        further = reference if backward and known is not reference and not over_translations else None
+        reverse, backward_steps = self._run_backward(source, start, known, further)
         steps, state = self.decoder.run(prev_output_tokens, self.decoder.begin_forward(source, reverse))
         out, extra = self.decoder.decoder_out(steps, state.memories, features_only)
         if backward:
@@ -269,27 +317,28 @@ class AsynchronousModel(BidirectionalModel, ReverseContextModel):
         return out, extra
 
     def _run_backward(
-        self, source: SourceMemory, start: DecodingState, reference: Tensor, backward: bool
+        self, source: SourceMemory, start: DecodingState, known: Tensor | None, further: Tensor | None
     ) -> tuple[Memory, Steps | None]:
-        """Return the reverse context and, with `backward`, the backward decoder's steps over the reversed target."""
+        """Return the reverse context, over the inputs `known` or, without them, over those of a greedy search; and the
+        backward decoder's steps over the inputs `further` or, without them, over `known`."""
         decoder, pad = self.decoder.backward_decoder, self.decoder.dictionary.pad()
-        if self.training and self.decoder.cfg.reverse_context == "reference":
-            steps, _ = decoder.run(reference, start)
-            return reverse_memory(steps.states, reference.eq(pad)), steps
-        translation = self.decoder.search(source, start)
+        memory = None
+        if known is None:
+            translation = self.decoder.search(source, start)
+            known = translation.inputs
+            if not self.training:
+                memory = reverse_memory(translation.states, translation.padding_mask)
+        if memory is not None and further is None:
+            return memory, None
         # The search builds no autograd graph. So training runs the backward decoder again over the tokens that the
         # search has found, to get gradients for their states. These tokens and the reversed target are two rows of a
         # sentence. Both rows share the memory of the sentence, as the rows of a beam do.
-        runs = [translation.inputs] if self.training else []
-        runs += [reference] if backward else []
-        if not runs:
-            return reverse_memory(translation.states, translation.padding_mask), None
+        runs = [run for run in (known if memory is None else None, further) if run is not None]
         width = max(run.size(1) for run in runs)
         padded = [F.pad(run, (0, width - run.size(1)), value=pad) for run in runs]
         steps, _ = decoder.run(torch.stack(padded, dim=1).flatten(0, 1), start)
         by_run = [take_rows(steps, i, len(runs), run.size(1)) for i, run in enumerate(runs)]
-        states = by_run[0].states if self.training else translation.states
-        return reverse_memory(states, translation.padding_mask), by_run[-1]
+        return memory or reverse_memory(by_run[0].states, known.eq(pad)), by_run[-1]
 
 
 def take_rows(steps: Steps, first: int, every: int, length: int) -> Steps:
@@ -313,7 +362,8 @@ class ABDModel(AsynchronousModel, RecurrentReverseModel):
 
     In training and in generation, s̃ are the states of a greedy search. Gradients flow through these states, but not
     through the choice of the tokens. With --reverse-context reference, s̃ are, in training, the states over the
-    reversed target.
+    reversed target. With translations, they are the states over reverse translations that stand beside the data, in
+    training and wherever else a loss is computed.
 
     With a criterion other than `bidirectional_cross_entropy`, the model trains as with λ = 1. The readout and the
     output layer of the backward decoder then get no gradient, so training with several processes needs
@@ -321,6 +371,10 @@ class ABDModel(AsynchronousModel, RecurrentReverseModel):
     """
 
     renamed = {"backward_decoder.": "decoder.backward_decoder."}
+
+    @classmethod
+    def build_encoder(cls, cfg, dictionary) -> ABDEncoder:
+        return ABDEncoder(cfg, dictionary)
 
     @classmethod
     def build_decoder(cls, cfg, dictionary) -> ABDDecoder:

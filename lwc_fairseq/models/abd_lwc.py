@@ -26,7 +26,7 @@ update, without dropout and without gradients. The packed stream then has four s
 The reversed reference attends as b does, and no other segment attends to it; it serves the backward term of the loss,
 which the criterion `bidirectional_cross_entropy` weights with 1 - λ. Gradients of the forward term flow into the states
 of b, but not through the choice of its tokens. With --reverse-context reference, training does not search: the reversed
-reference is b.
+reference is b. With translations, b is a translation that stands beside the data.
 
 Letters: B sentences (S in decoding), n source and m target tokens, N width of the padded source, T + 1 tokens of the
 backward translation, H heads, d width of the model, V types. True in a padding mask means padding.
@@ -64,11 +64,12 @@ from .lwc_transformer import (
 class ABDLWCConfig(ReverseLimits, LWCTransformerConfig):
     """The options: those of LWC, except for its ablations, and the source of the backward translation."""
 
-    reverse_context: ChoiceEnum(["greedy", "reference"]) = field(  # type: ignore[valid-type]
+    reverse_context: ChoiceEnum(["greedy", "reference", "translations"]) = field(  # type: ignore[valid-type]
         default="greedy",
         metadata={
-            "help": "backward translation that the target reads in training: that of a greedy search, or the reversed "
-            "reference; generation always searches greedily"
+            "help": "backward translation that the target reads in training: that of a greedy search, the reversed "
+            "`reference` or, with `translations`, that which `lwc-fairseq reverse` has made; generation searches "
+            "greedily"
         },
     )
 
@@ -136,6 +137,18 @@ class ABDLWCStack(CoordinatedStack):
         longest = int(translation.ne(self.padding_idx).sum(1).max())  # on a GPU, the search may have gone on after it
         return translation[:, :longest], cache
 
+    def read_backward(self, source: SourceCache, reverse_tokens: Tensor) -> tuple[Tensor, TargetCache]:
+        """Return what :meth:`translate_backward` returns, for backward translations (S, T) that are given."""
+        tokens = self.begun(reverse_tokens)
+        cache = TargetCache.beside(source, rows=len(tokens))
+        self.step(tokens, source, cache, BACKWARD)
+        return tokens, cache
+
+    def begun(self, reverse_tokens: Tensor) -> Tensor:
+        """Return backward translations (S, T), the end symbol last, with the start symbol before them, (S, T + 1). What
+        the table of positions is too short for is left out."""
+        return F.pad(reverse_tokens, (1, 0), value=self.eos)[:, : self.cfg.max_target_positions]
+
     def logits(self, states: Tensor) -> Tensor:
         """Map states (..., d) to logits (..., V) with the token embeddings as weights."""
         return F.linear(states, self.embedding.tokens.weight)
@@ -152,15 +165,20 @@ class BilingualCache(SourceCache):
 
 
 class ABDLWCEncoder(LWCEncoder):
-    """The stack over the source, and over the backward translation, which it searches for."""
+    """The stack over the source, and over the backward translation, which it searches for unless it is given."""
 
     stack: ABDLWCStack
 
-    def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None, **unused) -> BilingualCache:
+    def forward(
+        self, src_tokens: Tensor, src_lengths: Tensor | None = None, reverse_tokens: Tensor | None = None, **unused
+    ) -> BilingualCache:
         """Return each layer's keys and values for source tokens (S, N), padded on either side, and for their backward
         translations."""
         source = super().forward(src_tokens)
-        translation, cache = self.stack.translate_backward(source)
+        if reverse_tokens is None:
+            translation, cache = self.stack.translate_backward(source)
+        else:
+            translation, cache = self.stack.read_backward(source, reverse_tokens)
         # (layers, 2, S, H, T + 1, d/H): a backward translation is the only hypothesis of its sentence
         backward = cache.memory[:, :, :, :, : translation.size(1), 0]
         keys = tuple(torch.cat(pair, dim=2) for pair in zip(source.keys, backward[:, 0], strict=True))
@@ -213,6 +231,8 @@ class ABDLWCModel(LWCTransformerModel, BidirectionalModel, ReverseContextModel):
         prev_output_tokens: Tensor,
         features_only: bool = False,
         backward: bool = False,
+        reverse_tokens: Tensor | None = None,
+        over_translations: bool = False,
     ) -> tuple[Tensor, dict]:
         """Teacher forcing.
 
@@ -221,20 +241,28 @@ class ABDLWCModel(LWCTransformerModel, BidirectionalModel, ReverseContextModel):
             prev_output_tokens: (B, m), the start symbol first, padding on either side.
             features_only: return states (B, m, d) instead of logits.
             backward: also run the stack over the reversed target.
+            reverse_tokens: (B, T) backward translations, the end symbol last, padding on the right. Without them, the
+                model searches.
+            over_translations: "backward" is for `reverse_tokens` instead of the reversed target.
 
         Returns:
             Logits (B, m, V) for the token after each of prev_output_tokens, and a dictionary. With `backward`, the
             dictionary has an entry "backward": logits for the token after each token of the reversed
             prev_output_tokens, and a dictionary.
+
+        Raises:
+            UserError: training needs backward translations, and there are none.
         """
+        self.require_translations(reverse_tokens)
         stack, pad = self.encoder.stack, self.encoder.stack.padding_idx
         reversed_inputs = reverse_inputs(prev_output_tokens, pad)
         segments = {SOURCE: src_tokens}
         if self.training and stack.cfg.reverse_context == "reference":
             segments[BACKWARD] = append(reversed_inputs, stack.eos, pad)
         else:
-            segments[BACKWARD] = self.reverse_translations(src_tokens)
-            if backward:
+            is_given = reverse_tokens is not None
+            segments[BACKWARD] = stack.begun(reverse_tokens) if is_given else self.reverse_translations(src_tokens)
+            if backward and not over_translations:
                 segments[REFERENCE] = reversed_inputs
         segments[TARGET] = prev_output_tokens
 
@@ -245,8 +273,8 @@ class ABDLWCModel(LWCTransformerModel, BidirectionalModel, ReverseContextModel):
         by_side = dict(zip(sides, states.split(widths, dim=1), strict=True))
         out, extra = self.output(by_side[TARGET], features_only)
         if backward:
-            read = by_side[REFERENCE if REFERENCE in by_side else BACKWARD]
-            extra["backward"] = self.output(read[:, : reversed_inputs.size(1)], features_only)
+            read = by_side[REFERENCE] if REFERENCE in by_side else by_side[BACKWARD][:, :-1]
+            extra["backward"] = self.output(read, features_only)
         return out, extra
 
     def output(self, states: Tensor, features_only: bool) -> tuple[Tensor, dict]:
@@ -255,6 +283,10 @@ class ABDLWCModel(LWCTransformerModel, BidirectionalModel, ReverseContextModel):
         if features_only:
             return states, {"output_layer": (stack.embedding.tokens.weight, None)}
         return stack.logits(states), {"attn": [None], "inner_states": None}
+
+    @property
+    def reads_translations(self) -> bool:
+        return self.encoder.stack.cfg.reverse_context == "translations"
 
     @torch.no_grad()
     def reverse_translations(self, src_tokens: Tensor) -> Tensor:

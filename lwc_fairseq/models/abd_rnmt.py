@@ -35,7 +35,7 @@ from ..modules.recurrent import (
     divide,
 )
 from ..modules.reverse_search import ReverseLimits
-from .abd import AsynchronousDecoder, AsynchronousModel
+from .abd import AsynchronousDecoder, AsynchronousEncoder, AsynchronousModel
 from .interface import DecoderAttention
 from .rnnsearch import RecurrentModel
 
@@ -82,11 +82,12 @@ class RNMTConfig(FairseqDataclass):
 class ABDRNMTConfig(ReverseLimits, RNMTConfig):
     """The options of `abd_rnmt`. The defaults are those of the authors' program."""
 
-    reverse_context: ChoiceEnum(["greedy", "reference"]) = field(  # type: ignore[valid-type]
+    reverse_context: ChoiceEnum(["greedy", "reference", "translations"]) = field(  # type: ignore[valid-type]
         default="greedy",
         metadata={
-            "help": "the backward states that training uses: those of a greedy search or, with `reference`, those over "
-            "the reversed reference. Generation always uses a greedy search"
+            "help": "the backward states that training uses: those of a greedy search; with `reference`, those over "
+            "the reversed reference; with `translations`, those over the translations that `lwc-fairseq reverse` has "
+            "made, as in the authors' program. Generation uses a greedy search"
         },
     )
 
@@ -194,6 +195,10 @@ class RNMTEncoder(FairseqEncoder):
 
     def reorder_encoder_out(self, encoder_out: SourceMemory, new_order: Tensor) -> SourceMemory:
         return encoder_out.reorder(new_order)
+
+
+class ABDRNMTEncoder(AsynchronousEncoder, RNMTEncoder):
+    """The encoder of `rnmt`."""
 
 
 class RNMTDecoder(SteppingDecoder):
@@ -309,10 +314,15 @@ class ABDRNMTModel(AsynchronousModel, RNMTModel):
 
     In training and in generation, s̃ are the states of a greedy search. Gradients flow through these states, but not
     through the choice of the tokens. With --reverse-context reference, s̃ are, in training, the states over the
-    reversed target.
+    reversed target. With translations, they are the states over reverse translations that stand beside the data, in
+    training and wherever else a loss is computed.
 
     With a criterion other than `bidirectional_cross_entropy`, the model trains as with λ = 1.
     """
+
+    @classmethod
+    def build_encoder(cls, cfg, dictionary) -> ABDRNMTEncoder:
+        return ABDRNMTEncoder(cfg, dictionary)
 
     @classmethod
     def build_decoder(cls, cfg, dictionary) -> ABDRNMTDecoder:

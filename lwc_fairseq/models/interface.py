@@ -65,7 +65,22 @@ class TranslationModel(FairseqEncoderDecoderModel):
 
 
 class ReverseContextModel(TranslationModel):
-    """A model whose decoder reads a reverse translation: the whole translation, from right to left."""
+    """A model whose decoder reads a reverse translation: the whole translation, from right to left.
+
+    `forward` and the encoder take the argument `reverse_tokens`: reverse translations (B, T), the end symbol last,
+    padding on the right. With them, the model reads these and does not search.
+    """
+
+    @property
+    def reads_translations(self) -> bool:
+        """Whether training reads reverse translations that stand beside the data. The task `concat_translation` then
+        adds them to batches."""
+        return False
+
+    def require_translations(self, reverse_tokens: Tensor | None) -> None:
+        """Raises UserError if a batch of training lacks the reverse translations that the model reads."""
+        if self.training and self.reads_translations and reverse_tokens is None:
+            raise UserError("--reverse-context translations needs --task concat_translation, which reads them")
 
     def reverse_translations(self, src_tokens: Tensor) -> Tensor:
         """Return the translations (B, T) of sources (B, n), with padding on the right. They hold the tokens to which
@@ -78,7 +93,7 @@ class BidirectionalModel(TranslationModel):
 
     `forward` takes the argument `backward`. If it is true, the dictionary that `forward` returns has an entry
     "backward". This is the pair that the backward decoder returns for the reversed target: first logits (or features),
-    then a dictionary.
+    then a dictionary. With the argument `over_translations` as well, it is the pair for `reverse_tokens`.
     """
 
 

@@ -23,11 +23,13 @@ from dataclasses import dataclass, field, replace
 from typing import Optional
 
 import torch
+from fairseq.dataclass import ChoiceEnum
 from fairseq.models import register_model
 from torch import Tensor, nn
 
 from lwc_fairseq_compat import UserError
 
+from ..data.reverse import inputs_of
 from ..modules.recurrent import (
     AdditiveAttention,
     BidirectionalEncoder,
@@ -55,6 +57,13 @@ class NSCConfig(ReverseContextConfig):
             "help": "checkpoint of the right-to-left model: an `rnnsearch` of the same sizes, trained with `--task "
             "concat_translation --reverse-target`. Training needs it at its start, and puts it into the model's own "
             "checkpoint"
+        },
+    )
+    reverse_context: ChoiceEnum(["search", "translations"]) = field(  # type: ignore[valid-type]
+        default="search",
+        metadata={
+            "help": "the reverse translations that training reads: those of a search in its first epoch, which it "
+            "keeps in memory, or the `translations` that `lwc-fairseq reverse` has made. Generation searches"
         },
     )
     reverse_beam: int = field(
@@ -101,10 +110,13 @@ class NSCEncoder(RecurrentEncoder):
         """Return what the decoder attends to, for the reverse translations (S, T)."""
         raise NotImplementedError
 
-    def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None, **unused) -> SourceMemory:
-        """Return the memories of the source tokens (S, n), padded on either side, and of their reverse translations."""
+    def forward(
+        self, src_tokens: Tensor, src_lengths: Tensor | None = None, reverse_tokens: Tensor | None = None, **unused
+    ) -> SourceMemory:
+        """Return the memories of the source tokens (S, n), padded on either side, and of their reverse translations
+        (S, T), which it searches for unless they are given."""
         source = super().forward(src_tokens)
-        translations = self.search(src_tokens, *source.memories)
+        translations = self.search(src_tokens, *source.memories) if reverse_tokens is None else reverse_tokens
         return replace(source, memories=(*source.memories, self.reverse_context(src_tokens, translations)))
 
 
@@ -140,9 +152,24 @@ class NSCModel(RecurrentReverseModel):
     def reverse_translations(self, src_tokens: Tensor) -> Tensor:
         return self.encoder.search(src_tokens, *RecurrentEncoder.forward(self.encoder, src_tokens).memories)
 
-    def forward(self, *args, **kwargs) -> tuple[Tensor, dict]:
+    @property
+    def reads_translations(self) -> bool:
+        return self.encoder.cfg.reverse_context == "translations"
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor,
+        prev_output_tokens: Tensor,
+        features_only: bool = False,
+        reverse_tokens: Tensor | None = None,
+    ) -> tuple[Tensor, dict]:
+        """Teacher forcing, as in :class:`RecurrentModel`. `reverse_tokens` (B, T) are the reverse translations, the end
+        symbol last, padding on the right. Without them, the model searches."""
         self.require_start()
-        return super().forward(*args, **kwargs)
+        self.require_translations(reverse_tokens)
+        source = self.encoder(src_tokens, reverse_tokens=reverse_tokens)
+        return self.decoder(prev_output_tokens, source, features_only=features_only)
 
 
 class WordsEncoder(NSCEncoder):
@@ -235,8 +262,7 @@ class StatesEncoder(NSCEncoder):
     @torch.no_grad()
     def reverse_context(self, src_tokens: Tensor, translations: Tensor) -> Memory:
         decoder, is_padding = self.reverse_model.decoder, translations.eq(self.known.target_pad)
-        inputs = translations.roll(1, dims=1).masked_fill(is_padding, self.known.target_pad)
-        inputs[:, 0] = decoder.dictionary.eos()
+        inputs = inputs_of(translations, decoder.dictionary.eos(), self.known.target_pad)
         steps, _ = decoder.run(inputs, decoder.begin(self.reverse_model.encoder(src_tokens)))
         return reverse_memory(steps.states, is_padding)
 

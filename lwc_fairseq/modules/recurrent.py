@@ -392,6 +392,7 @@ class SourceMemory:
     memories: tuple[Memory, ...]  # one for each attention of the decoder, in order
     final_state: Tensor  # (S, d); the decoder computes its initial state from it
     beam: int = 1  # consecutive rows that share a sentence
+    reverse_tokens: Tensor | None = None  # (S, T), reverse translations that are given
 
     def __getitem__(self, index: int) -> Tensor:
         """Return the final state as the first item.
@@ -410,7 +411,9 @@ class SourceMemory:
         kept, beam = kept_sentences(order, len(self.final_state), self.beam)
         if kept is None:
             return replace(self, beam=beam)
-        return SourceMemory(select_sentences(self.memories, kept), self.final_state.index_select(0, kept), beam)
+        reverse = None if self.reverse_tokens is None else self.reverse_tokens.index_select(0, kept)
+        states = self.final_state.index_select(0, kept)
+        return SourceMemory(select_sentences(self.memories, kept), states, beam, reverse)
 
 
 class RecurrentEncoder(FairseqEncoder):

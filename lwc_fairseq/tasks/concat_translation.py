@@ -4,17 +4,18 @@ Letters: B sentences, n source and m target tokens.
 """
 
 from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Optional
 
 import torch
-from fairseq.data import Dictionary, LanguagePairDataset
+from fairseq.data import Dictionary, LanguagePairDataset, TruncateDataset
 from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
 from fairseq.sequence_scorer import SequenceScorer
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
-from fairseq.utils import resolve_max_positions
+from fairseq.utils import resolve_max_positions, split_paths
 from omegaconf import OmegaConf
 from torch import Tensor
 
@@ -23,6 +24,7 @@ from lwc_fairseq_compat.data import truncate_source
 
 from ..data.concat_dataset import ConcatPairDataset
 from ..data.reverse import is_reversed, reverse_constraints, reverse_hypothesis, reverse_targets, reverse_words
+from ..data.reverse_files import ReverseFiles, load_reverse_tokens
 from ..models.interface import ReverseContextModel, takes
 from ..search.agreement import AgreementSearch, load_reverse_models
 from ..search.beam_search import QuickSequenceGenerator
@@ -52,6 +54,13 @@ class ConcatTranslationConfig(TranslationConfig):
         default=False,
         metadata={"help": "searches with fairseq's own loop, which finds the same hypotheses but is slower"},
     )
+    reverse_from_data: bool = field(
+        default=False,
+        metadata={
+            "help": "in fairseq-generate, `abd`, `abd_rnmt`, `abd_lwc`, `nsc_rt` and `nsc_hs` read the reverse "
+            "translations that `lwc-fairseq reverse` has made, instead of searching for them"
+        },
+    )
     print_reverse: bool = field(
         default=False,
         metadata={
@@ -76,6 +85,8 @@ class ConcatTranslationTask(TranslationTask):
     def __init__(self, cfg: ConcatTranslationConfig, src_dict, tgt_dict):
         super().__init__(cfg, src_dict, tgt_dict)
         self.with_packing = False  # whether the model reads the packed stream; build_model sets it
+        self.reads_translations = False  # whether losses need reverse translations of the data; build_model sets it
+        self.computes_losses = False  # build_criterion sets it
         self.longest_source: int | None = None  # in tokens; build_generator sets it
         self.trained_reversed: list[bool] = []  # of each model from a checkpoint; build_model adds to it
         self.reverse_models: list[BaseFairseqModel] = []  # of --agreement-path; build_generator loads them
@@ -84,20 +95,31 @@ class ConcatTranslationTask(TranslationTask):
         """Build the model, set `with_packing`, and note the order of targets that a checkpoint was trained with."""
         if self.cfg.agreement_path and self.cfg.eval_bleu:
             raise UserError("--agreement-path cannot be combined with --eval-bleu: leave it out in training")
+        if self.cfg.reverse_from_data and not from_checkpoint:
+            raise UserError(
+                "--reverse-from-data is an option of fairseq-generate: leave it out in training, which has "
+                "--reverse-context translations"
+            )
         model = super().build_model(cfg, from_checkpoint)
         self.with_packing = takes(model, "packing")
+        self.reads_translations = isinstance(model, ReverseContextModel) and model.reads_translations
         if from_checkpoint:
             # `cfg` is a part of the checkpoint's options or, for a model without a dataclass, all of them.
             trained = cfg if isinstance(cfg, Namespace) else OmegaConf.select(cfg, "..task")
             self.trained_reversed.append(is_reversed(trained))
         return model
 
+    def build_criterion(self, *args, **kwargs):
+        self.computes_losses = True
+        return super().build_criterion(*args, **kwargs)
+
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, task_cfg=None, **kwargs) -> None:
         """Load a split. `task_cfg` is the task's configuration in the checkpoint, if there is one.
 
         Raises:
             UserError: --num-batch-buckets is set, or --load-alignments and --reverse-target are both set, or
-                --reverse-target differs from the checkpoint's.
+                --reverse-target differs from the checkpoint's. Or the reverse translations of the split are needed,
+                and there are none.
         """
         if self.cfg.num_batch_buckets:
             raise UserError(
@@ -112,7 +134,29 @@ class ConcatTranslationTask(TranslationTask):
         if task_cfg is not None:
             self.check_checkpoint(task_cfg)
         super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
-        self.datasets[split] = self._concat(self.datasets[split])
+        self.datasets[split] = self._concat(self.datasets[split], self._reverse_tokens(split, epoch, combine))
+
+    def _reverse_tokens(self, split: str, epoch: int, combine: bool) -> Sequence[Tensor] | None:
+        """Return the reverse translations of a split, or None if they are not needed."""
+        if self.cfg.reverse_from_data:
+            option = "--reverse-from-data"
+        elif self.reads_translations and self.computes_losses:
+            option = "--reverse-context translations"
+        else:
+            return None
+        if self.cfg.reverse_target:
+            raise UserError(f"{option} cannot be combined with --reverse-target: leave one of them out")
+        languages = self.cfg.source_lang, self.cfg.target_lang
+        folders = split_paths(self.cfg.data)[: None if split == self.cfg.train_subset else 1]
+        for folder in folders:  # also those of later epochs
+            ReverseFiles(folder, split, languages).require(option)
+        tokens = load_reverse_tokens(
+            *(folders[(epoch - 1) % len(folders)], split, languages, (self.src_dict, self.tgt_dict), option),
+            combine=combine,
+            upsample_primary=self.cfg.upsample_primary,
+            impl=self.cfg.dataset_impl,
+        )
+        return TruncateDataset(tokens, self.cfg.max_target_positions - 1)
 
     def check_checkpoint(self, trained) -> None:
         """Raises UserError if --reverse-target differs from `trained`, the task's configuration in a checkpoint."""
@@ -129,14 +173,16 @@ class ConcatTranslationTask(TranslationTask):
     def build_dataset_for_inference(self, src_tokens, src_lengths, constraints=None) -> ConcatPairDataset:
         """Build fairseq's dataset, with sources that are too long for the models truncated, so that every source is
         translated."""
+        if self.cfg.reverse_from_data:
+            raise UserError("--reverse-from-data needs binary data, which fairseq-generate reads: leave it out")
         if self.longest_source is not None:
             src_tokens = [truncate_source(tokens, self.longest_source) for tokens in src_tokens]
         pairs = super().build_dataset_for_inference(src_tokens, [len(tokens) for tokens in src_tokens], constraints)
         return self._concat(pairs)
 
-    def _concat(self, pairs: LanguagePairDataset) -> ConcatPairDataset:
+    def _concat(self, pairs: LanguagePairDataset, reverse_tokens: Sequence[Tensor] | None = None) -> ConcatPairDataset:
         padding_idx, reverse_target = self.source_dictionary.pad(), self.cfg.reverse_target
-        return ConcatPairDataset(pairs, padding_idx, with_packing=self.with_packing, reverse_target=reverse_target)
+        return ConcatPairDataset(pairs, padding_idx, self.with_packing, reverse_target, reverse_tokens)
 
     def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, prefix_allowed_tokens_fn=None):
         """Build the search that the options choose, with ranked hypotheses, or a generator of the class `seq_gen_cls`.
@@ -148,6 +194,11 @@ class ConcatTranslationTask(TranslationTask):
             UserError: options exclude each other, or a model was trained with targets in another order.
         """
         self._check_order(self.trained_reversed)
+        if self.cfg.reverse_from_data and not all(isinstance(model, ReverseContextModel) for model in models):
+            raise UserError(
+                "--reverse-from-data: a model of --path reads no reverse translation; only abd, abd_rnmt, abd_lwc, "
+                "nsc_rt and nsc_hs read one"
+            )
         limits = [self.max_positions(), *(model.max_positions() for model in models)]
         self.longest_source, _ = resolve_max_positions(*limits)
         build = super().build_generator
@@ -186,6 +237,8 @@ class ConcatTranslationTask(TranslationTask):
         order as well."""
         # Only training uses the packing, and fairseq's own models in an ensemble do not accept it.
         sample["net_input"].pop("packing", None)
+        if not self.cfg.reverse_from_data:
+            sample["net_input"].pop("reverse_tokens", None)  # which the loss of --eval-bleu has read
         if self.cfg.print_reverse:
             dictionaries = self.source_dictionary, self.target_dictionary
             print(*reverse_lines(models, sample, dictionaries, self.cfg.reverse_target), sep="\n")
@@ -257,7 +310,8 @@ def reverse_lines(
             "have one"
         )
     src_tokens, (source, target) = sample["net_input"]["src_tokens"], dictionaries
-    rows = model.reverse_translations(src_tokens)  # (B, m), padded on the right
+    rows = sample["net_input"].get("reverse_tokens")  # (B, m), padded on the right
+    rows = model.reverse_translations(src_tokens) if rows is None else rows
     numbers = sample["id"].tolist() if "id" in sample else [""] * len(rows)
     lines = []
     for number, row, is_empty in zip(numbers, rows, has_no_words(src_tokens, source).tolist(), strict=True):

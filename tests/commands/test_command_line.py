@@ -12,7 +12,7 @@ from lwc_fairseq_compat import UserError
 
 COMMANDS = (
     *("table", "translate", "average", "import", "align", "aer", "compare", "attention"),
-    *("watch", "serve", "export", "pack", "report", "doctor"),
+    *("watch", "serve", "export", "pack", "report", "reverse", "doctor"),
 )
 HELPS = [["--help"], ["--version"], *([command, "--help"] for command in COMMANDS)]
 MISTAKES = [
@@ -85,6 +85,7 @@ def complete(*words, folder):
 def test_completion_in_bash(tmp_path):
     (tmp_path / "test.en").touch()
     assert complete("a", folder=tmp_path) == ["average", "align", "aer", "attention"]
+    assert complete("re", folder=tmp_path) == ["report", "reverse"]
     assert complete("translate", "--be", folder=tmp_path) == ["--beam"]
     assert complete("align", "--gold-first", "", folder=tmp_path) == ["0", "1"]
     assert complete("compare", "--ref", "te", folder=tmp_path) == ["test.en"]

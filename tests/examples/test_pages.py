@@ -37,7 +37,7 @@ def test_there_is_a_table_for_each_kind_of_options():
 def test_nsc_adds_what_its_table_has():
     """The page describes the other options of `nsc_rt` and `nsc_hs` with those of `abd`."""
     nsc, abd = ({one.name for one in dataclasses.fields(MODEL_DATACLASS_REGISTRY[name])} for name in ("nsc_hs", "abd"))
-    assert abd - nsc == {"share_all_embeddings", "init_backward_from", "reverse_context"}
+    assert abd - nsc == {"share_all_embeddings", "init_backward_from"}
 
 
 def test_a_table_of_an_unknown_name_is_refused():

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lwc_fairseq.experiments import schedule
-from lwc_fairseq.experiments.identity import difference
+from lwc_fairseq.experiments.identity import comment, difference
 from lwc_fairseq.experiments.jobs import Job
 from lwc_fairseq.experiments.layout import RunFolder
 from lwc_fairseq.experiments.schedule import Runner
@@ -167,6 +167,27 @@ def test_packages_may_be_moved_but_not_exchanged(user_dirs, same):
     table = Path("out")
     assert (difference(shlex.join(command), now, table) is None) == same
     assert difference(shlex.join(command), [*now[:-1], "2"], table)
+
+
+@pytest.mark.parametrize(
+    ("flags", "same"),
+    [
+        ("fairseq-train DATA --reverse-context reference", True),
+        ("fairseq-train DATA --reverse-context translations", False),
+        ("fairseq-generate DATA --gen-subset train", True),
+        ("fairseq-generate DATA --gen-subset train --reverse-from-data", False),
+    ],
+)
+def test_reverse_translations_belong_to_the_data_that_some_commands_read(tmp_path, flags, same):
+    (tmp_path / "reverse").mkdir()
+    for name in ("train.de-en.de.idx", "reverse/train.de-en.idx", "reverse/train.de-en.json"):
+        (tmp_path / name).write_text("one")
+    command = flags.replace("DATA", str(tmp_path)).split()
+    recorded = f"{shlex.join(command)}\n{comment(command, Path('out'))}"
+    (tmp_path / "reverse" / "train.de-en.json").write_text("another")
+    assert difference(recorded, command, Path("out")) is None
+    (tmp_path / "reverse" / "train.de-en.idx").write_text("another")
+    assert (difference(recorded, command, Path("out")) is None) == same
 
 
 def test_a_folder_that_another_process_works_in_is_left_alone(tmp_path):

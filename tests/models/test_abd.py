@@ -6,7 +6,7 @@ import torch
 from fairseq.logging import metrics
 from torch.nn.utils.rnn import pad_sequence
 
-from conftest import EOS, PAD, make_abd, make_dictionary, random_batch
+from conftest import EOS, PAD, make_abd, make_dictionary, make_rnmt, random_batch
 from lwc_fairseq.criterions.bidirectional_cross_entropy import (
     BidirectionalCrossEntropy,
     BidirectionalCrossEntropyConfig,
@@ -154,9 +154,11 @@ class TestCriterion:
 
     def test_metrics(self):
         logs = [
-            {"loss": 10.0, "nll_loss": 6.0, "backward_nll_loss": 12.0, "ntokens": 4, "sample_size": 4},
-            {"loss": 20.0, "nll_loss": 9.0, "backward_nll_loss": 18.0, "ntokens": 6, "sample_size": 6},
+            {"loss": 10.0, "nll_loss": 6.0, "backward_nll_loss": 4.0, "ntokens": 4, "sample_size": 4},
+            {"loss": 20.0, "nll_loss": 9.0, "backward_nll_loss": 8.0, "ntokens": 6, "sample_size": 6},
         ]
+        for log, tokens in zip(logs, (1, 3), strict=True):
+            log["backward_ntokens"] = tokens
         with metrics.aggregate() as meters:
             BidirectionalCrossEntropy.reduce_metrics(logs)
         values = meters.get_smoothed_values()
@@ -198,6 +200,48 @@ class TestReverseContext:
         model.decoder.backward_decoder.output.bias.data[EOS] = -1e9  # it never ends by itself
         found = search(model, batch()[0])
         assert (~found.padding_mask).sum(1).tolist() == [int(0.5 * n + 2) for n, _ in LENGTHS]
+
+    @pytest.mark.parametrize("mode", ["train", "eval"])
+    @pytest.mark.parametrize("make", [make_abd, make_rnmt])
+    def test_given_translations_equal_those_that_it_finds(self, make, mode):
+        """Logits of both directions and, in training, the gradients; also if the translations are padded more."""
+        src, prev, _ = batch()
+        results = []
+        for reverse in ("translations", "greedy"):
+            model = getattr(make(reverse_context=reverse), mode)()
+            found = torch.nn.functional.pad(model.reverse_translations(src), (0, 2), value=PAD)
+            tokens = found if reverse == "translations" else None
+            logits, extra = model(src, None, prev, backward=True, reverse_tokens=tokens)
+            results.append([logits, extra["backward"][0]])
+            if mode == "train":
+                loss = logits.square().sum() + extra["backward"][0].square().sum()
+                results[-1] += torch.autograd.grad(loss, list(model.parameters()))
+        for mine, its in zip(*results, strict=True):
+            assert torch.allclose(mine, its, rtol=0, atol=1e-9)
+
+    def test_the_backward_decoder_over_the_translations(self):
+        src, prev, _ = batch()
+        model, known = make_abd(), weights(make_abd())
+        given = torch.tensor([[5, 6, EOS, PAD], [7, 8, 9, EOS], [EOS, PAD, PAD, PAD], [9, EOS, PAD, PAD]])
+        logits, extra = model(src, None, prev, backward=True, reverse_tokens=given, over_translations=True)
+        for i, row in enumerate(given):
+            source, words, target = without_padding(src[i]), without_padding(row), without_padding(prev[i])
+            backward, states = backward_pass(known, source, [EOS, *words[:-1]])
+            assert torch.allclose(extra["backward"][0][i, : len(words)], backward, rtol=0, atol=1e-9)
+            expected, _, _ = forward_pass(known, source, states, target)
+            assert torch.allclose(logits[i, : len(target)], expected, rtol=0, atol=1e-9)
+
+    @pytest.mark.parametrize("make", [make_abd, make_rnmt])
+    def test_decoding_over_given_translations_equals_teacher_forcing(self, make):
+        src, prev, _ = batch()
+        model = make()
+        given = torch.tensor([[5, 6, EOS, PAD], [7, 8, 9, EOS], [EOS, PAD, PAD, PAD], [9, EOS, PAD, PAD]])
+        expected, _ = model(src, None, prev, reverse_tokens=given)
+        source = model.encoder(src, reverse_tokens=given)
+        order = torch.tensor([3, 1, 1, 0])
+        for rows, encoded in ((torch.arange(4), source), (order, source.reorder(order))):
+            logits, _ = model.decoder(prev[rows], encoded)
+            assert torch.allclose(logits, expected[rows], rtol=0, atol=1e-12)
 
     def test_dropout_does_not_choose_tokens(self):
         model = make_abd(dropout=0.5, input_dropout=0.0)

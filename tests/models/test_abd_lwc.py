@@ -136,6 +136,24 @@ class TestTraining:
         assert torch.allclose(left[0], right[0], rtol=0, atol=1e-12)
         assert torch.allclose(left[1]["backward"][0], right[1]["backward"][0], rtol=0, atol=1e-12)
 
+    @pytest.mark.parametrize("over", [False, True])
+    @EVERY_SETTING
+    def test_given_translations(self, setting, over):
+        """Logits of both directions, with the reversed target or the translations as target of the backward one."""
+        model, options = make(setting, reverse_context="translations")
+        src, prev = random_batch(LENGTHS)
+        given = torch.tensor([[5, 6, EOS, PAD], [7, 8, 9, EOS], [EOS, PAD, PAD, PAD], [9, EOS, PAD, PAD]])
+        kind = {"reverse_tokens": given, "backward": True, "over_translations": over}
+        logits, extra = model.train()(src, None, prev, **kind)
+        for i, (source, target, reversed_target) in enumerate(pairs(src, prev)):
+            found = [EOS, *without_padding(given[i])]
+            read = found[:-1] if over else reversed_target
+            backwards, forwards = forward(weights(model), source, read, found, target, **options)
+            assert torch.allclose(logits[i, : len(target)], forwards, rtol=0, atol=1e-11)
+            assert torch.allclose(extra["backward"][0][i, : len(read)], backwards, rtol=0, atol=1e-11)
+        decoded, _ = model.eval().decoder(prev, model.encoder(src, reverse_tokens=given))
+        assert torch.allclose(decoded[prev.ne(PAD)], logits[prev.ne(PAD)], rtol=0, atol=1e-11)
+
     def test_the_search_has_neither_dropout_nor_gradients(self):
         model = make_abd_lwc(dropout=0.5)
         src, _ = random_batch(LENGTHS)

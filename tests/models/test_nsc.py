@@ -126,6 +126,22 @@ class TestKnownTranslations:
 
 
 @EACH_MODEL
+def test_given_translations_equal_those_that_it_finds(kind):
+    """Also padded more; and a search does not run."""
+    model = make_nsc(kind, reverse_beam=3)
+    src, prev = random_batch(LENGTHS, types=15)
+    expected, _ = model(src, None, prev)
+    given = torch.nn.functional.pad(model.reverse_translations(src), (0, 2), value=PAD)
+    model = make_nsc(kind, reverse_context="translations").train()
+    model.encoder.search = None
+    assert torch.allclose(model(src, None, prev, reverse_tokens=given)[0], expected, rtol=0, atol=1e-12)
+    other = given.masked_fill(given.gt(EOS), 5)
+    assert not torch.allclose(model(src, None, prev, reverse_tokens=other)[0], expected, rtol=0, atol=1e-3)
+    with pytest.raises(ValueError, match="--reverse-context translations needs --task concat_translation"):
+        model(src, None, prev)
+
+
+@EACH_MODEL
 def test_the_first_model_stays_as_it_is(kind):
     model = make_nsc(kind).train()
     src, prev = random_batch(LENGTHS, types=15)
