@@ -1,6 +1,7 @@
 """`lwc-fairseq reverse`: reverse translations of binary data, made once by a right-to-left model."""
 
 import argparse
+import logging
 from pathlib import Path
 
 from lwc_fairseq_compat import UserError
@@ -36,6 +37,7 @@ def reverse_command(args: argparse.Namespace) -> int:
     from ..search.reverse_data import translate_reversed
 
     import_plugins(args.user_dir)
+    logging.getLogger("fairseq").setLevel(logging.WARNING)
     model, task = load(args.checkpoint, args.data)
     if not is_reversed(task.cfg):
         raise UserError(

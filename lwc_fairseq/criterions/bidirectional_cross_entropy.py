@@ -46,9 +46,9 @@ class BidirectionalCrossEntropy(ChunkedCrossEntropyCriterion):
         -λ Σ_j log P(y_j | y_<j, x, s̃) - (1 - λ) Σ_j log P(y_j | y_>j, x)
 
     The second term is teacher-forced on the reversed target or, with --backward-target translations, on the reverse
-    translation that stands beside the data. λ is --forward-weight. In the authors' published code, λ
-    is the weight of the other term. A term of weight 0 is still logged. --label-smoothing applies to both terms (paper:
-    none).
+    translation that stands beside the data; both sums are divided by the same number of target tokens. λ is
+    --forward-weight. In the authors' published code, λ is the weight of the other term. A term of weight 0 is still
+    logged. --label-smoothing applies to both terms (paper: none).
 
     The model returns the inputs of both output layers, and the criterion computes the logits in chunks
     (:mod:`~lwc_fairseq.modules.chunked_cross_entropy`).

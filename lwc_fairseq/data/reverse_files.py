@@ -127,13 +127,13 @@ class ReverseFiles:
             UserError: another process writes these translations, or a file cannot be written.
         """
         make_folder(self.folder, "--data")
-        write_whole(self.record, json.dumps(asdict(origin), indent=1) + "\n")
         try:
             with self.part.open("a+b") as file:
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except OSError as error:
                     raise UserError(f"{self.part}: another process is writing it: wait until it ends") from error
+                write_whole(self.record, json.dumps(asdict(origin), indent=1) + "\n")
                 unfinished = Unfinished(file, origin.sentences)
                 yield unfinished
                 self._finish(unfinished, types)
