@@ -103,14 +103,18 @@ def is_address(source: str | os.PathLike) -> bool:
 
 
 def is_pack(source: str | os.PathLike) -> bool:
-    """Return whether a file is a pack, or a text is the address of one. (PyTorch's checkpoints are zip archives, too,
-    whose members are in a folder.)"""
+    """Return whether a file is a pack, or a text is the address of one.
+
+    PyTorch's checkpoints are zip archives, too, whose members are in a folder. Damaged files are for the reader of
+    checkpoints to name.
+    """
     if is_address(source):
         return True
-    if not zipfile.is_zipfile(source):
+    try:
+        with zipfile.ZipFile(source) as archive:
+            return MODEL in archive.namelist()
+    except (OSError, zipfile.BadZipFile):
         return False
-    with zipfile.ZipFile(source) as archive:
-        return MODEL in archive.namelist()
 
 
 def unpack(source: str | os.PathLike) -> Path:

@@ -158,7 +158,7 @@ def test_quickstart_refuses_unknown_arguments(clone):
     failed = run("bash", "examples/quickstart.sh", "--fesh", cwd=clone, check=False)
     assert failed.returncode == 2 and "unknown argument --fesh" in failed.stderr
     failed = run("bash", "examples/quickstart.sh", "--arch", "deepat", cwd=clone, check=False)
-    assert failed.returncode == 2 and "--arch 'deepat': choose one of abd deepatt" in failed.stderr
+    assert failed.returncode == 2 and "--arch 'deepat': choose one of abd abd_lwc_small" in failed.stderr
 
 
 @pytest.mark.parametrize("fresh", [(), ("--fresh",)])
