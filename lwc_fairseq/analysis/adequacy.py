@@ -140,20 +140,21 @@ def words_to_translate(source: Sequence[str], references: Sequence[Sequence[str]
     return found
 
 
-def untranslated(lines: Sequence[str], expected: Sequence[Sequence[str]], lexicon: Lexicon) -> list[int]:
-    """Return the number of untranslated words of each sentence i:
+def untranslated(lines: Sequence[str], expected: Sequence[Sequence[str]], lexicon: Lexicon) -> list[list[str]]:
+    """Return the untranslated words of each sentence i:
 
-        |{s ∈ S_i : T(s) ∩ H_i = ∅}|
+        {s ∈ S_i : T(s) ∩ H_i = ∅}
 
     H_i are the words of the translation, S_i those of the source that :func:`words_to_translate` returns, and T(s) the
     translations of s in the lexicon. Wrong translations count, and right ones that the lexicon lacks.
 
-    As a percentage of the words of all S_i, this is like the DROP-score of Malaviya, Ferreira, Martins (*Sparse and
-    Constrained Attention for Neural Machine Translation*, ACL 2018). Theirs is the percentage of the source words
-    aligned with the reference that are not aligned with the translation. Here a lexicon replaces their alignments.
+    As a percentage of the words of all S_i, their number is like the DROP-score of Malaviya, Ferreira, Martins
+    (*Sparse and Constrained Attention for Neural Machine Translation*, ACL 2018). Theirs is the percentage of the
+    source words aligned with the reference that are not aligned with the translation. Here a lexicon replaces their
+    alignments.
     """
     return [
-        sum(lexicon[word].isdisjoint(line.split()) for word in words)
+        [word for word in words if lexicon[word].isdisjoint(line.split())]
         for line, words in zip(lines, expected, strict=True)
     ]
 
@@ -185,8 +186,9 @@ def omission(
     systems: dict[str, list[str]], references: list[list[str]], source: list[str], bitext: "list[AlignedSent]"
 ) -> dict:
     """Return the number of the source's words in the lexicon, the number of :func:`words_to_translate`, and for each
-    system the percentage of these that is :func:`untranslated`, and the numbers of sentences with fewer and more of
-    them than the first system has. Raises UserError if there are no words to translate."""
+    system the percentage of these that is :func:`untranslated`, the numbers of sentences with fewer and more of them
+    than the first system has, and the words, as :func:`by_word` returns them. Raises UserError if there are no words to
+    translate."""
     lexicon = estimate_lexicon(bitext)
     expected = words_to_translate(source, list(zip(*references, strict=True)), lexicon)
     words = sum(map(len, expected))
@@ -195,14 +197,39 @@ def omission(
             "--lexicon: no reference has a translation of a content word of the source: give training text of the same "
             "languages, tokenised and cased as the files of --src and --ref"
         )
-    counts = {name: untranslated(lines, expected, lexicon) for name, lines in systems.items()}
+    missing = {name: untranslated(lines, expected, lexicon) for name, lines in systems.items()}
+    counts = {name: [len(of_line) for of_line in of_lines] for name, of_lines in missing.items()}
     differences = fewer_and_more(counts)
-    shares = {
-        name: {"untranslated": round(100 * sum(missing) / words, 2)} | differences[name]
-        for name, missing in counts.items()
+    found = {
+        name: {
+            "untranslated": round(100 * sum(counts[name]) / words, 2),
+            **differences[name],
+            "words": by_word(of_lines, expected, lexicon),
+        }
+        for name, of_lines in missing.items()
     }
     content_words = sum(word in lexicon for line in source for word in line.split())
-    return {"content words": content_words, "words to translate": words, "systems": shares}
+    return {"content words": content_words, "words to translate": words, "systems": found}
+
+
+def by_word(missing: list[list[str]], expected: list[list[str]], lexicon: Lexicon) -> list[dict]:
+    """Return for each untranslated word its translations in the lexicon, how often it is to be translated, and the
+    lines in which it is untranslated, counted from 1; a line in which it is so twice is there twice. The words that are
+    untranslated most often come first.
+
+    Args:
+        missing, expected: the words of each sentence that are :func:`untranslated`, and all :func:`words_to_translate`.
+    """
+    lines: dict[str, list[int]] = {}
+    for line, words in enumerate(missing, 1):
+        for word in words:
+            lines.setdefault(word, []).append(line)
+    times = Counter(word for words in expected for word in words)
+    found = [
+        {"word": word, "translations": sorted(lexicon[word]), "times": times[word], "lines": of_word}
+        for word, of_word in lines.items()
+    ]
+    return sorted(found, key=lambda entry: -len(entry["lines"]))  # those of equal number in the order of their lines
 
 
 def fewer_and_more(counts: dict[str, list[int]]) -> dict[str, dict[str, int]]:

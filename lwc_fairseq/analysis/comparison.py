@@ -30,6 +30,12 @@ GROUPS = (10, 20, 30, 40, 50)
 """The source lengths at which groups begin. Zhang, Xiong, Su (2018) use [0, 10), [10, 20), ..., [50, ∞)."""
 
 DIFFERENCES = "Where they differ most"
+WORST = "Where it is worst"
+
+LINES = "Lines are numbered from 1: line 951 is H-950 in the output of fairseq-generate."
+
+MOST_FREQUENT = 10
+"""How many untranslated words of a system the text names."""
 
 
 def check_name(name: str, what: str) -> None:
@@ -74,7 +80,8 @@ class Comparison:
     groups: list[dict] = field(default_factory=list)
     frequencies: list[dict] = field(default_factory=list)  # as :func:`frequency_groups` returns it
     parts: dict[str, dict[str, list[float]]] = field(default_factory=dict)  # by tags, then by system: BLEU-1 to BLEU-4
-    differences: list[dict] = field(default_factory=list)
+    differences: list[dict] = field(default_factory=list)  # of several systems
+    worst: list[dict] = field(default_factory=list)  # the sentences of the only system
 
 
 def compare(
@@ -91,7 +98,8 @@ def compare(
 
     Args:
         bounds: the source lengths at which groups begin. Groups need a source.
-        differences: the number of sentences with the largest differences to return.
+        differences: the number of sentences to return: those with the largest differences or, of one system, the
+            worst.
         ter: also compute TER, the translation edit rate.
         comet_model: the model to compute COMET with, which needs a source.
         bitext: parallel text to estimate a lexicon from, for omission, which needs a source.
@@ -123,11 +131,12 @@ def compare(
     groups = length_groups(sentences, bounds) if sentences.source is not None else []
     rare = [] if frequencies is None else frequency_groups(sentences.systems, sentences.references, frequencies)
     largest = largest_differences(sentences, differences) if others else []
+    worst = [] if others else worst_sentences(sentences, differences)
     if comet:
         signatures["COMET"] = signature
     for name, value in comet.items():
         scores[name]["COMET"] = value
-    return Comparison(signatures, scores, repeated, omitted, groups, rare, differences=largest)
+    return Comparison(signatures, scores, repeated, omitted, groups, rare, differences=largest, worst=worst)
 
 
 def length_groups(sentences: Sentences, bounds: Sequence[int]) -> list[dict]:
@@ -154,16 +163,27 @@ def mean_length(lines: list[str]) -> float:
 
 def largest_differences(sentences: Sentences, number: int) -> list[dict]:
     """Return the sentences with the largest differences in sentence-level chrF2 between the systems."""
-    differences = []
+
+    def difference(entry: dict) -> float:
+        return max(entry["chrf"].values()) - min(entry["chrf"].values())
+
+    return sorted(filter(difference, scored(sentences)), key=difference, reverse=True)[:number]
+
+
+def worst_sentences(sentences: Sentences, number: int) -> list[dict]:
+    """Return the sentences of the first system with the lowest sentence-level chrF2, lowest first."""
+    first = next(iter(sentences.systems))
+    return sorted(scored(sentences), key=lambda entry: entry["chrf"][first])[:number]
+
+
+def scored(sentences: Sentences) -> Iterator[dict]:
+    """Yield each sentence with its line, counted from 1, its translations and their sentence-level chrF2."""
     for row, references in enumerate(zip(*sentences.references, strict=True)):
         translations = {name: lines[row] for name, lines in sentences.systems.items()}
         chrf = {name: round(sentence_chrf(line, references).score, 1) for name, line in translations.items()}
-        if min(chrf.values()) < max(chrf.values()):
-            source = sentences.source[row] if sentences.source else None
-            texts = {"source": source, "reference": references[0], "chrf": chrf, "translations": translations}
-            differences.append({"line": row + 1, **texts})
-    differences.sort(key=lambda entry: min(entry["chrf"].values()) - max(entry["chrf"].values()))
-    return differences[:number]
+        source = sentences.source[row] if sentences.source else None
+        texts = {"source": source, "reference": references[0], "chrf": chrf, "translations": translations}
+        yield {"line": row + 1, **texts}
 
 
 def sections(comparison: Comparison) -> Iterator[Section]:
@@ -232,15 +252,29 @@ def repetition_and_omission(comparison: Comparison) -> Section:
             f"{omitted['words to translate']:,}. A word is untranslated if the output has none of its translations in "
             f"IBM Model 1's lexicon (p ≥ {LEAST_PROBABILITY}). So wrong translations count, too.",
         ]
+        for name, found in omitted["systems"].items():
+            if words := found["words"]:
+                parts += [most_frequent(words), f"The words that {name} leaves untranslated most often. {LINES}"]
     return Section("Repetition and omission" if omitted else "Repetition", parts)
+
+
+def most_frequent(words: list[dict]) -> list[list[str]]:
+    """Return a table of the words that are untranslated most often. `words` are those of :func:`.adequacy.omission`."""
+    rows = [["word", "translations in the lexicon", "untranslated", "of", "lines"]]
+    for entry in words[:MOST_FREQUENT]:
+        lines = list(dict.fromkeys(entry["lines"]))
+        shown = ", ".join(map(str, lines[:5])) + ", …" * (len(lines) > 5)
+        counts = [str(len(entry["lines"])), str(entry["times"])]
+        rows.append([entry["word"], ", ".join(entry["translations"]), *counts, shown])
+    return rows
 
 
 def markdown(comparison: Comparison) -> str:
     """Return a comparison as Markdown."""
     lines = [line for section in sections(comparison) for line in section.markdown()]
-    if comparison.differences:
-        lines += [f"## {DIFFERENCES}", ""]
-    for sentence in comparison.differences:
+    if shown := comparison.differences or comparison.worst:
+        lines += [f"## {DIFFERENCES if comparison.differences else WORST}", "", LINES, ""]
+    for sentence in shown:
         texts = {"source": sentence["source"]} if sentence["source"] else {}
         texts["reference"] = sentence["reference"]
         texts |= {f"{name} (chrF2 {sentence['chrf'][name]})": text for name, text in sentence["translations"].items()}

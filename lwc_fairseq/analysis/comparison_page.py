@@ -2,12 +2,15 @@
 
 import json
 from dataclasses import asdict
+from html import escape
 from pathlib import Path
 
 from ..files import write_whole
-from ..pages import as_png, page
+from ..pages import as_png, html_table, page
 from .comparison import (
     DIFFERENCES,
+    LINES,
+    WORST,
     Comparison,
     Sentences,
     largest_differences,
@@ -16,7 +19,10 @@ from .comparison import (
     markdown,
     sections,
 )
-from .differences import MOST, differences_view
+from .differences import MOST, differences_view, scored_example
+
+LISTED = 1000
+"""How many untranslated words of a system the page lists, each with its sentence."""
 
 
 def write_comparison(comparison: Comparison, sentences: Sentences, number: int, out: Path) -> list[Path]:
@@ -24,7 +30,7 @@ def write_comparison(comparison: Comparison, sentences: Sentences, number: int, 
     return their paths.
 
     Args:
-        number: how many sentences the page has where scripts do not run.
+        number: how many sentences the page has where scripts do not run, and of one system.
     """
     pictures = {}
     if comparison.groups:
@@ -34,7 +40,11 @@ def write_comparison(comparison: Comparison, sentences: Sentences, number: int, 
     parts = [section.html() for section in sections(comparison)]
     if comparison.differences:
         largest = largest_differences(sentences, MOST)
-        parts += [f"<h2>{DIFFERENCES}</h2>", differences_view(sentences, largest, number)]
+        parts += [f"<h2>{DIFFERENCES}</h2>", f"<p>{LINES}</p>", differences_view(sentences, largest, number)]
+    elif comparison.worst:
+        parts += [f"<h2>{WORST}</h2>", f"<p>{LINES}</p>", *map(scored_example, comparison.worst)]
+    if comparison.omission:
+        parts.append(untranslated_words(comparison.omission["systems"], sentences))
     contents: dict[str, str | bytes] = {
         "compare.md": markdown(comparison),
         "compare.html": page("Comparison of " + ", ".join(sentences.systems), parts),
@@ -44,3 +54,33 @@ def write_comparison(comparison: Comparison, sentences: Sentences, number: int, 
     for name, content in contents.items():
         write_whole(out / name, content)
     return [out / name for name in contents]
+
+
+def untranslated_words(systems: dict[str, dict], sentences: Sentences) -> str:
+    """Return the HTML of the untranslated words of each system with their sentences, which a click opens.
+
+    Args:
+        systems: what :func:`.adequacy.omission` returns of each system.
+    """
+    assert sentences.source is not None
+    style = ".omitted td, .omitted th { text-align: start; white-space: normal; min-width: 4rem; } "
+    style += ".omitted td:nth-child(n+4) { min-width: 12rem; }"
+    parts = ["<h2>Untranslated words</h2>", f"<p>{LINES}</p>", f"<style>{style}</style>"]
+    for name, found in systems.items():
+        places = [(entry, line) for entry in found["words"] for line in dict.fromkeys(entry["lines"])]
+        rows = [
+            [
+                entry["word"],
+                ", ".join(entry["translations"]),
+                str(line),
+                sentences.systems[name][line - 1],
+                sentences.source[line - 1],
+            ]
+            for entry, line in places[:LISTED]
+        ]
+        header = ["word", "translations in the lexicon", "line", f"translation by {name}", "source"]
+        title = f"{name}: {len(places):,} places, those of the most frequent words first"
+        title += f", of which these are {LISTED:,}" if len(places) > LISTED else ""
+        table = html_table(header, rows)
+        parts.append(f'<details class="omitted"><summary>{escape(title)}</summary>{table}</details>')
+    return "\n".join(parts)

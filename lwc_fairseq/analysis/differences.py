@@ -35,17 +35,14 @@ def differences_view(sentences: Sentences, largest: list[dict], number: int, exp
             for entry in largest
         ],
     }
-    few = [
-        example(
-            entry["line"],
-            entry["source"],
-            entry["reference"],
-            {f"{name} (chrF2 {entry['chrf'][name]})": text for name, text in entry["translations"].items()},
-            explored,
-        )
-        for entry in largest[:number]
-    ]
-    return f'<div id="few">{"".join(few)}</div>' + interactive(Path(__file__).with_name("differences_view.html"), data)
+    few = "".join(scored_example(entry, explored) for entry in largest[:number])
+    return f'<div id="few">{few}</div>' + interactive(Path(__file__).with_name("differences_view.html"), data)
+
+
+def scored_example(entry: dict, explored: Collection[int] = ()) -> str:
+    """Return the HTML of an entry of :func:`largest_differences`."""
+    translations = {f"{name} (chrF2 {entry['chrf'][name]})": text for name, text in entry["translations"].items()}
+    return example(entry["line"], entry["source"], entry["reference"], translations, explored)
 
 
 def example(

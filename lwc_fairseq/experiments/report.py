@@ -27,6 +27,7 @@ from ..analysis.attention_page import LONGEST, attention_view, page_data
 from ..analysis.comparison import (
     DIFFERENCES,
     GROUPS,
+    LINES,
     Sentences,
     frequency_section,
     group_name,
@@ -275,6 +276,8 @@ def samples(finished: FinishedTable) -> Iterator[str]:
     yield "<h2>Samples</h2>"
     if finished.record.tests:
         yield f"<p>Lines are counted through all tests: {html.escape(', '.join(finished.record.tests))}.</p>"
+    else:
+        yield f"<p>{LINES}</p>"
     for line in finished.samples:
         row = line - 1
         translations = {name: system[row] for name, system in lines.systems.items()}

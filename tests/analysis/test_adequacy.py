@@ -5,6 +5,7 @@ import sys
 from math import exp, sqrt
 
 import pytest
+from browser import opened
 
 from conftest import refusal
 from lwc_fairseq import cli
@@ -19,6 +20,7 @@ from lwc_fairseq.analysis.adequacy import (
     words_to_translate,
 )
 from lwc_fairseq.analysis.comparison import Sentences, compare, markdown
+from lwc_fairseq.analysis.comparison_page import write_comparison
 from lwc_fairseq_compat import UserError
 
 LEXICON = {"haus": {"house", "home"}, "katze": {"cat"}, "rote": {"red"}}
@@ -68,9 +70,9 @@ def test_words_that_a_reference_translates_are_expected():
     expected = words_to_translate(source, references, LEXICON)
     assert expected == [["rote", "haus"], ["katze", "katze"]]
     assert words_to_translate(source, [("the home",), ("a dog",)], LEXICON) == [["haus"], []]
-    assert untranslated(["a house", "a dog"], expected, LEXICON) == [1, 2]
-    assert untranslated(["a red house", "cat"], expected, LEXICON) == [0, 0]
-    assert untranslated(["", ""], expected, LEXICON) == [2, 2]
+    assert untranslated(["a house", "a dog"], expected, LEXICON) == [["rote"], ["katze", "katze"]]
+    assert untranslated(["a red house", "cat"], expected, LEXICON) == [[], []]
+    assert untranslated(["", ""], expected, LEXICON) == expected
 
 
 @pytest.fixture
@@ -85,7 +87,10 @@ def test_the_page_has_both_measures(known_lexicon):
     assert comparison.omission == {
         "content words": 3,
         "words to translate": 3,
-        "systems": {"one": {"untranslated": 33.33}, "two": {"untranslated": 33.33, "fewer": 0, "more": 0}},
+        "systems": {
+            "one": {"untranslated": 33.33, "words": [omitted("haus", [1])]},
+            "two": {"untranslated": 33.33, "fewer": 0, "more": 0, "words": [omitted("katze", [1])]},
+        },
     }
     page = markdown(comparison)
     assert "## Repetition and omission" in page and "| two | 33.33 | 0 / 0 |" in page
@@ -93,6 +98,39 @@ def test_the_page_has_both_measures(known_lexicon):
     assert "| reference | 0.00 |  |  |  |" in page
     page = markdown(compare(Sentences({"one": systems["one"]}, sentences.references)))
     assert "## Repetition\n" in page and "untranslated" not in page
+
+
+def omitted(word: str, lines: list[int], times: int = 1) -> dict:
+    return {"word": word, "translations": sorted(LEXICON[word]), "times": times, "lines": lines}
+
+
+def test_untranslated_words_are_named_with_their_lines(known_lexicon, tmp_path):
+    """Those that are untranslated most often come first; the page has each with its sentence, also of one system."""
+    source = ["das rote haus", "katze haus", "katze <katze>", "haus", "katze katze"]
+    reference = ["the red home", "a cat and a house", "a cat", "house", "cat , cat"]
+    sentences = Sentences({"one": ["the house", "<b>red</b>", "a cat", "home", "a dog"]}, [reference], source)
+    comparison = compare(sentences, bitext=LEXICON)
+    words = [omitted("katze", [2, 5, 5], 4), omitted("rote", [1]), omitted("haus", [2], 3)]
+    assert comparison.omission["systems"]["one"] == {"untranslated": 62.5, "words": words}
+    text = markdown(comparison)
+    assert "| katze | cat | 3 | 4 | 2, 5 |" in text and "| haus | home, house | 1 | 3 | 2 |" in text
+    assert "Lines are numbered from 1: line 951 is H-950" in text
+    write_comparison(comparison, sentences, 10, tmp_path)
+    with opened((tmp_path / "compare.html").as_uri(), width=390) as page:
+        details = page.locator("details")
+        assert not details.locator("td").first.is_visible()
+        page.get_by_text("one: 4 places").click()
+        rows = [row.locator("td").all_inner_texts() for row in details.locator("tbody tr").all()]
+        assert rows[0] == ["katze", "cat", "2", "<b>red</b>", "katze haus"] and len(rows) == 4
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_text_names_the_most_frequent_untranslated_words(known_lexicon):
+    words = [f"v{i}" for i in range(12)]
+    lexicon = {word: {word} for word in words}
+    sentences = Sentences({"one": ["x"] * 13}, [[*words, "v11"]], [*words, "v11"])
+    lines = markdown(compare(sentences, bitext=lexicon)).splitlines()
+    assert [line.split()[1] for line in lines if line.startswith("| v")] == ["v11", *words[:9]]
 
 
 def test_text_of_other_languages_is_refused(known_lexicon):
@@ -113,7 +151,9 @@ def test_a_lexicon_from_parallel_text(tmp_path, capsys):
     parsed = cli.parser().parse_args(args)
     assert parsed.call(parsed) == 0
     found = json.loads((tmp_path / "compare.json").read_text())["omission"]
-    assert found == {"content words": 1, "words to translate": 1, "systems": {"a": {"untranslated": 100.0}}}
+    words = [{"word": "haus", "translations": ["house"], "times": 1, "lines": [1]}]
+    system = {"untranslated": 100.0, "words": words}
+    assert found == {"content words": 1, "words to translate": 1, "systems": {"a": system}}
     assert "lexicon, iteration 5 of 5:   0%|          | 0/54" in capsys.readouterr().err
 
 

@@ -155,6 +155,20 @@ def test_the_largest_differences_come_first():
     assert found.differences[0]["source"] == "zwei" and found.differences[0]["chrf"]["one"] == 100
 
 
+def test_of_one_system_the_worst_sentences_come_first(files):
+    lines = list(REFERENCES)
+    lines[3], lines[7] = "nothing like it", lines[7] + " here"
+    (files / "one").write_text("\n".join(lines) + "\n")
+    flags = ("--ref", files / "ref", "--src", files / "src", "--differences", "2", "--out", files / "out")
+    page = run("lwc-fairseq", "compare", f"one={files / 'one'}", *flags).stdout
+    found = json.loads((files / "out" / "compare.json").read_text())
+    assert [entry["line"] for entry in found["worst"]] == [4, 8] and not found["differences"]
+    assert "## Where it is worst\n\nLines are numbered from 1: line 951 is H-950" in page
+    assert page.index("Line 4\n") < page.index("Line 8\n") and f"- reference: {REFERENCES[3]}\n" in page
+    html = (files / "out" / "compare.html").read_text()
+    assert html.count("<h3>Line ") == 2 and "<dt>one (chrF2 " in html and "nothing like it</dd>" in html
+
+
 def test_names_that_look_like_others(files):
     """A system may be called as the reference is in messages; no name begins a tag, or is missing in the legend."""
     names = ("the reference", "reference 1", "_ours", "<b>|")
