@@ -15,6 +15,7 @@ import torch
 from fairseq.checkpoint_utils import load_model_ensemble_and_task
 from fairseq.data import Dictionary
 from fairseq.dataclass.configs import GenerationConfig
+from fairseq.models import BaseFairseqModel
 from fairseq.search import BeamSearch
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
@@ -49,7 +50,8 @@ class Hypothesis:
     tokens: Tensor  # (m,), the end symbol last
     rows: list[str]  # the same tokens as text
     score: float | None = None  # by which the search ranks it; None for a translation that the user gives
-    log_probability: float | None = None
+    log_probability: float | None = None  # natural logarithms, here and below
+    of_tokens: list[float] | None = None  # log P of each token, the end symbol last; None in the beam of a step
 
 
 SOURCE, REVERSE, SO_FAR = "Source", "Reverse translation", "Translation so far"
@@ -143,26 +145,35 @@ def translations(
         source, target: tokens as in the data (subwords, if the data has subwords).
     """
     src_tokens, _ = encode(task.source_dictionary, source, "--source")
+    src_tokens = src_tokens.to(next(model.parameters()).device)[None]
     eos = task.target_dictionary.eos()
     if target is not None:
         tokens, rows = encode(task.target_dictionary, target, "--target")
         if is_reversed(task.cfg):
             tokens, rows = reverse_words(tokens, eos), [*rows[:-1][::-1], rows[-1]]
-        return [Hypothesis(tokens, rows)], []
-    src_tokens = src_tokens.to(next(model.parameters()).device)[None]
+        of_tokens = log_probabilities(model, src_tokens, tokens.to(src_tokens.device))
+        return [Hypothesis(tokens, rows, None, sum(of_tokens), of_tokens)], []
     sample = {"net_input": {"src_tokens": src_tokens, "src_lengths": src_tokens.new_tensor([src_tokens.size(1)])}}
     generator = task.build_generator([model], GenerationConfig(beam=5))
     recorded = RecordedSearch(task.target_dictionary)
     getattr(generator, "generator", generator).search = recorded  # the task concat_translation ranks its hypotheses
     found = []
     for hypothesis in task.inference_step(generator, [model], sample)[0]:
-        tokens = hypothesis["tokens"]
+        tokens, of_tokens = hypothesis["tokens"], hypothesis["positional_scores"]
         if is_reversed(task.cfg):
-            tokens = reverse_words(tokens, eos)
-        total = hypothesis["positional_scores"].sum().item()
-        rows = symbols(task.target_dictionary, tokens)
-        found.append(Hypothesis(tokens.cpu(), rows, hypothesis["score"].item(), total))
+            order = reversed_order(tokens, eos)
+            tokens, of_tokens = tokens[order], of_tokens[order]
+        rows, score, total = symbols(task.target_dictionary, tokens), hypothesis["score"].item(), of_tokens.sum().item()
+        found.append(Hypothesis(tokens.cpu(), rows, score, total, of_tokens.tolist()))
     return found, recorded.beams
+
+
+@torch.no_grad()
+def log_probabilities(model: BaseFairseqModel, src_tokens: Tensor, tokens: Tensor) -> list[float]:
+    """Return log P of each token of a translation (m,), of which the end symbol is last, for a source (1, n)."""
+    inputs = torch.cat([tokens[-1:], tokens[:-1]])[None]
+    output = model(src_tokens, src_tokens.new_tensor([src_tokens.size(1)]), inputs)
+    return model.get_normalized_probs(output, log_probs=True)[0].gather(1, tokens[:, None])[:, 0].tolist()
 
 
 class RecordedSearch(BeamSearch):

@@ -1,7 +1,7 @@
 """A view to explore attention, on a page that needs no network.
 
-It shows where each step of a translation attends, in every layer and head, and how the beam search found the
-translation. `attention_view.html` has its elements and its script.
+It shows where each step of a translation attends, in every layer and head, which steps attend to a token, log P of each
+token, and how the beam search found the translation. `attention_view.html` has its elements and its script.
 """
 
 from operator import itemgetter
@@ -86,6 +86,7 @@ def page_data(
                 "score": hypothesis.score,
                 "text": produced(hypothesis.rows[:-1], task),
                 "rows": hypothesis.rows,
+                "logProbabilities": [round(value, 4) for value in hypothesis.of_tokens or []],
                 "others": [tokens for name, tokens in attention.sides.items() if name != SOURCE],
                 "weights": [(weights * 1000).round().int().tolist() for weights in layers],
             }

@@ -1,5 +1,6 @@
 """The page of `lwc-fairseq attention`: its data, and what a browser shows when somebody points, types and clicks."""
 
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch
 from browser import data_of_view, opened
 from fairseq.dataclass.configs import GenerationConfig
 
-from conftest import make_abd, make_abd_lwc, make_deepatt, make_dictionary, make_lwc, make_transformer, run
+from conftest import TASK, make_abd, make_abd_lwc, make_deepatt, make_dictionary, make_lwc, make_transformer, run
 from lwc_fairseq.analysis.attention import (
     REVERSE,
     SO_FAR,
@@ -58,6 +59,10 @@ def test_weights_of_every_family_layer_and_head(name):
         assert shown["rows"] == hypothesis.rows and shown["score"] == hypothesis.score
         for side, tokens in zip(others, shown["others"], strict=True):
             assert side != SO_FAR or tokens == ["(start)", *hypothesis.rows[:-1]]
+        text = " ".join(hypothesis.rows[:-1])
+        if len(hypothesis.rows) > 1 and hypothesis.rows[-1] == "</s>":
+            ((forced,), _) = translations(model, task, SOURCE, text)
+            assert forced.of_tokens == pytest.approx(hypothesis.of_tokens, abs=1e-4) and forced.score is None
         for head in range(data["heads"]):
             for number, panel in enumerate(panels(attention, None, head)):
                 weights = np.array(shown["weights"][number][head]) / 1000
@@ -80,7 +85,9 @@ def test_the_recorded_search_is_the_search(reverse_target):
     for i, hypothesis in enumerate(hypotheses):
         inputs = torch.cat([hypothesis.tokens[-1:], hypothesis.tokens[:-1]])[None]
         scores = model(source, torch.tensor([source.size(1)]), inputs)[0].log_softmax(-1)[0]
-        sums = scores.gather(1, hypothesis.tokens[:, None])[:, 0].cumsum(0).tolist()
+        scores = scores.gather(1, hypothesis.tokens[:, None])[:, 0]
+        assert data["hypotheses"][i]["logProbabilities"] == pytest.approx(scores.tolist(), abs=1e-3)
+        sums = scores.cumsum(0).tolist()
         for step, log_probability in enumerate(sums):
             is_last = step == len(sums) - 1
             beam = [entry for entry in data["beams"][step] if entry["finished"] == is_last]
@@ -106,7 +113,10 @@ def by_hand(source: list[str], rows: list[str], layers: int = 2, heads: int = 2,
 def write(path, source: list[str], targets: list[list[str]], layer=None, head=None, largest=LARGEST, **sizes) -> None:
     """Write a page for hypotheses, of which each step has all in its beam."""
     none = torch.tensor([])
-    hypotheses = [Hypothesis(none, [*words, "</s>"], -i / 8, -float(i)) for i, words in enumerate(targets)]
+    hypotheses = [
+        Hypothesis(none, [*words, "</s>"], -i / 8, -float(i), [-j / 4 for j in range(len(words) + 1)])
+        for i, words in enumerate(targets)
+    ]
     beams = []
     for length in range(1, max(map(len, targets)) + 1):
         unfinished = [found.rows[:length] for found in hypotheses if length < len(found.rows)]
@@ -166,6 +176,19 @@ def test_command(tiny_checkpoint, tiny_data, tmp_path):
     assert np.abs(np.array(data["hypotheses"][0]["weights"][1][0]) / 1000 - arrays["weights"][0]).max() <= 0.00051
 
 
+def test_a_given_translation_has_the_log_p_of_fairseq_generate(tiny_checkpoint, tiny_data, tmp_path):
+    """fairseq-generate prints base 2, to four decimals; the page has natural logarithms."""
+    scored = run("fairseq-generate", tiny_data, *TASK, "--path", tiny_checkpoint, "--score-reference").stdout
+    lines = dict(line.split("\t", 1) for line in scored.splitlines() if line[:2] in ("S-", "T-", "H-", "P-"))
+    number = min((key[2:] for key in lines), key=int)
+    files = ("--source", lines[f"S-{number}"], "--target", lines[f"T-{number}"], "--out", tmp_path / "a.html")
+    run("lwc-fairseq", "attention", tiny_checkpoint, "--data", tiny_data, *files)
+    found = data_in(tmp_path / "a.html")["hypotheses"][0]["logProbabilities"]
+    theirs = [float(value) * math.log(2) for value in lines[f"P-{number}"].split()]
+    assert len(found) > 2 and found == pytest.approx(theirs, abs=1e-3)
+    assert sum(found) / len(found) == pytest.approx(float(lines[f"H-{number}"].split("\t")[0]) * math.log(2), abs=1e-3)
+
+
 def test_point_type_and_click(tmp_path):
     write(tmp_path / "a.html", ["der", "alte", "Mann"], [["the", "old", "man"], ["an", "old", "man"]], 0, 0)
     with opened((tmp_path / "a.html").as_uri()) as page:
@@ -174,7 +197,7 @@ def test_point_type_and_click(tmp_path):
         assert largest.all_inner_texts() == ["der"]
         words.nth(1).hover()
         assert largest.all_inner_texts() == ["alte"]
-        assert "“\u2068old\u2069”. Source: “\u2068alte\u2069” 1.00." in summary.inner_text()
+        assert "“\u2068old\u2069”, log P -0.25. Source: “\u2068alte\u2069” 1.00." in summary.inner_text()
         style = "words => words.map(word => getComputedStyle(word).backgroundColor)"
         shades = page.locator("#source > *").evaluate_all(style)
         assert shades[0] == shades[2] == "rgba(255, 166, 0, 0)" and shades[1] == "rgb(255, 166, 0)"
@@ -189,13 +212,19 @@ def test_point_type_and_click(tmp_path):
         page.get_by_text("Next step").click()
         assert largest.all_inner_texts() == ["Mann"]
 
-        page.get_by_label("Weights as numbers").check()
+        assert not page.locator("small").first.is_visible()
+        page.get_by_label("Weights and log P as numbers").check()
+        assert page.locator("small").first.is_visible()
         assert page.locator("#source small").all_inner_texts() == ["0.00", "0.00", "1.00", "0.00"]
+        assert page.locator("#target small").all_inner_texts() == ["0.00", "-0.25", "-0.50", "-0.75"]
+        assert words.nth(1).get_attribute("title") == "log P -0.250"
+        total = page.locator("#total").inner_text()
+        assert total.startswith("log P of the translation: -1.50, -0.375 per token. These are natural logarithms.")
         page.get_by_label("Layer").select_option("1")
         page.get_by_label("Head").select_option("mean")
         data = data_in(tmp_path / "a.html")
         expected = np.array(data["hypotheses"][0]["weights"][1])[:, 2].mean(0) / 1000
-        shown = page.locator(".words > span").evaluate_all("words => words.map(word => Number(word.title))")
+        shown = page.locator(".words:not(#target) > *").evaluate_all("words => words.map(word => Number(word.title))")
         assert np.abs(np.array(shown) - expected).max() <= 0.00051
 
         assert page.locator("#beam tr.shown td").all_inner_texts() == ["-3.00", "the old man", "1"]
@@ -204,6 +233,53 @@ def test_point_type_and_click(tmp_path):
         assert page.locator("#beam tr.shown td").nth(1).inner_text() == "an old man"
         page.get_by_text("Next step").click()
         assert page.locator("#beam tr.shown td").nth(2).inner_text() == "ends as 2"
+
+
+def test_from_a_word_of_the_source_to_the_translation(tmp_path):
+    """A click or the keyboard chooses a word of a side; a second click or Escape returns to the step."""
+    write(tmp_path / "a.html", ["der", "alte", "Mann"], [["the", "old", "man"], ["an", "old", "man"]], 0, 0)
+    with opened((tmp_path / "a.html").as_uri()) as page:
+        source, words = page.locator("#source button"), page.locator("#target button")
+        largest, summary = page.locator("#target .largest bdi"), page.locator("#summary")
+        words.nth(2).hover()
+        source.nth(1).click()
+        assert largest.all_inner_texts() == ["old"] and page.locator("#source .largest").count() == 0
+        text = "Source, 2 of 4, “\u2068alte\u2069”. Attended to by: “\u2068old\u2069” 1.00. Sum over 4 steps: 1.00."
+        assert summary.inner_text() == text
+        words.nth(0).hover()
+        assert summary.inner_text() == text  # a click holds it
+        page.get_by_label("Layer").select_option("1")
+        page.get_by_label("Head").select_option("mean")
+        column = np.array(data_in(tmp_path / "a.html")["hypotheses"][0]["weights"][1]).mean(0)[:, 1] / 1000
+        shown = words.evaluate_all("words => words.map(word => Number(word.title))")
+        assert np.abs(np.array(shown) - column).max() <= 0.00051
+        assert f"Sum over 4 steps: {column.sum():.2f}." in summary.inner_text()
+        page.get_by_label("an old man").check()
+        assert summary.inner_text().startswith("Source, 2 of 4") and largest.count() == 1
+        page.get_by_role("radio", name="the old man").check()
+        source.nth(1).click()
+        assert "Step 3 of 4" in summary.inner_text()
+
+        page.locator("#others button").nth(2).click()  # “old”, which only the steps after it see
+        assert "Translation so far, 3 of 4, “\u2068old\u2069”" in summary.inner_text()
+        shades = "words => words.map(word => Number(word.style.getPropertyValue('--shade')) > 0)"
+        assert words.evaluate_all(shades) == [False, False, True, True]
+        page.keyboard.press("Escape")
+        assert "Step 3 of 4" in summary.inner_text() and page.locator("#target .largest").count() == 0
+
+        page.get_by_text("Next step").focus()
+        page.keyboard.press("Tab")
+        assert "Source, 1 of 4" in summary.inner_text()
+        page.keyboard.press("End")
+        page.keyboard.press("ArrowLeft")
+        assert "Source, 3 of 4, “\u2068Mann\u2069”" in summary.inner_text()
+        assert page.locator(":focus bdi").inner_text() == "Mann"
+        page.keyboard.press("Enter")
+        words.nth(0).hover()
+        assert "Source, 3 of 4" in summary.inner_text()
+        page.keyboard.press("Tab")
+        page.keyboard.press("Tab")
+        assert page.locator(":focus bdi").inner_text() == "man" and "Step 3 of 4" in summary.inner_text()
 
 
 def test_right_to_left_and_70_words_on_a_narrow_screen(tmp_path):
@@ -215,3 +291,7 @@ def test_right_to_left_and_70_words_on_a_narrow_screen(tmp_path):
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         page.locator("#target button").nth(1).hover()
         assert page.locator("#source .largest bdi").all_inner_texts() == [HEBREW[1]]
+        page.locator("#source button").nth(1).click()
+        page.keyboard.press("ArrowLeft")
+        assert page.locator(":focus bdi").inner_text() == HEBREW[2]
+        assert page.locator("#target .largest bdi").all_inner_texts() == [words[2]]
