@@ -23,7 +23,7 @@ from lwc_fairseq_compat.precision import log_if_slower
 from lwc_fairseq_compat.search_options import check_names_and_types, check_search, check_type
 
 from .packs import MODEL, is_address, is_pack, unpack
-from .preparation import Words, make_subwords, read_preparation
+from .preparation import Words, check_direction, make_subwords, read_preparation
 
 Source = str | os.PathLike
 
@@ -249,13 +249,7 @@ def load(
     model = Translator(loaded["args"], loaded["task"], loaded["models"])
     preparation = None if bpe_codes or sentencepiece_model or tokenizer else read_preparation(folder)
     if preparation:
-        source_lang, target_lang = loaded["args"].task.source_lang, loaded["args"].task.target_lang
-        if (preparation.target, preparation.source) == (source_lang, target_lang):
-            raise UserError(
-                f"{folder}: text.yaml is for {preparation.source} to {preparation.target}, but the model translates "
-                f"{source_lang} to {target_lang}: name the codes of its sub-words (bpe_codes or --bpe-codes), "
-                "and give text that is tokenized as the data"
-            )
+        check_direction(folder, preparation, loaded["args"].task.source_lang, loaded["args"].task.target_lang)
         model.tokenizer = Words(preparation, detokenize)
         model.bpe = make_subwords(preparation.bpe, preparation.codes)
     elif bpe_codes:

@@ -19,6 +19,7 @@ Only the languages are always needed. `case: truecase` needs `case_model`, and `
 
 import shutil
 from argparse import Namespace
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,16 @@ def read_preparation(data: Path) -> Preparation | None:
         return None
     preparation = as_settings(str(path), Preparation, read_yaml(path))
     return replace(preparation, **check(path, preparation))
+
+
+def check_direction(data: Path, preparation: Preparation, source: str, target: str) -> None:
+    """Raises UserError if a model translates from `source` to `target`, and `text.yaml` is for the opposite."""
+    if (preparation.target, preparation.source) == (source, target):
+        raise UserError(
+            f"{data}: {FILE} is for {preparation.source} to {preparation.target}, but the model translates {source} to "
+            f"{target}: name the codes of its sub-words (bpe_codes or --bpe-codes), and give text that is tokenized as "
+            "the data"
+        )
 
 
 def write_preparation(data: Path, settings: dict[str, str]) -> None:
@@ -149,3 +160,21 @@ def copy_preparation(preparation: Preparation | None, folder: Path) -> dict[str,
         shutil.copy(settings[key], folder / key)
         settings[key] = key
     return settings
+
+
+def tokenizers(preparation: Preparation) -> tuple[Callable[[str], str], Callable[[str], str]]:
+    """Return two functions that make the tokens of the data of raw text: of the source, and of a translation. The
+    truecaser is that of the source, so a translation keeps its case if there is one."""
+    tokenize, case = preparation.tokenize_target, preparation.case
+    of_target = replace(
+        preparation,
+        source=preparation.target,
+        tokenize=preparation.tokenize if tokenize is None else tokenize,
+        case="keep" if case == "truecase" else case,
+    )
+    bpe = make_subwords(preparation.bpe, preparation.codes)
+
+    def tokenizer(words: Words) -> Callable[[str], str]:
+        return lambda line: bpe.encode(words.encode(line)) if bpe else words.encode(line)
+
+    return tokenizer(Words(preparation, False)), tokenizer(Words(of_target, False))

@@ -22,17 +22,14 @@ def add_attention(commands) -> None:
         description="Draw heat maps of a model's attention while it produces a translation: over the source and, to "
         "the right of a line, over the target so far (mixed attention, self-attention) or the reverse translation. "
         "Each row is the step that produces a token. Tokens are sub-words, if the data has sub-words. The columns of a "
-        "right-to-left language run from right to left. With a .html file, write a page instead, in which you point at "
+        "right-to-left language run from right to left. The file text.yaml in the folder of the data, which the "
+        "recipes write, says how to prepare the text. Without it, or with one of the options for sub-words, the text "
+        "must be tokenized as the data, with spaces around punctuation. With a .html file, write a page instead, in which you point at "
         "a token and see where it attends, in each layer and head, and follow the beam search step by step.",
     )
     add = attention.add_argument
     add_model(attention)
-    add(
-        "--source",
-        required=True,
-        type=utf8,
-        help="a sentence, already tokenized as the data, with spaces around punctuation",
-    )
+    add("--source", required=True, type=utf8, help="a sentence")
     add("--target", type=utf8, help="its translation (default: the model's own)")
     add_subwords(attention, "--source and --target are")
     add(
@@ -49,20 +46,27 @@ def add_attention(commands) -> None:
 
 def attention_command(args: argparse.Namespace) -> int:
     from ..analysis.attention import attend, load, panels, save_weights, sentences, translations
+    from ..preparation import check_direction, read_preparation, tokenizers
 
     if args.out.suffix not in FORMATS:
         raise UserError(f"--out {args.out}: give a name that ends in {', '.join(FORMATS)}")
     make_place(args.out)
     if args.weights:
         make_place(args.weights, "--weights")
-    split = segmenter(args.bpe_codes, args.sentencepiece_model)
-    source, target = split(args.source), split(args.target) if args.target is not None else None
+    has_file = args.bpe_codes or args.sentencepiece_model
+    preparation = None if has_file else read_preparation(Path(args.data))
+    prepare_source = prepare_target = segmenter(args.bpe_codes, args.sentencepiece_model)
+    if preparation:
+        prepare_source, prepare_target = tokenizers(preparation)
+    source, target = prepare_source(args.source), None if args.target is None else prepare_target(args.target)
     import_plugins(args.user_dir)
     model, task = load(args.checkpoint, args.data)
+    if preparation:
+        check_direction(Path(args.data), preparation, task.cfg.source_lang, task.cfg.target_lang)
     texts = {"--source": (source, task.source_dictionary), "--target": (target or "", task.target_dictionary)}
     for option, (text, dictionary) in texts.items():
         if missing := dict.fromkeys(token for token in text.split() if token not in dictionary):
-            hint = "" if args.bpe_codes or args.sentencepiece_model else SUBWORDS_HINT
+            hint = "" if has_file or (preparation and preparation.bpe) else SUBWORDS_HINT
             warn(f"{option}: not in the vocabulary, so the model reads <unk>: {' '.join(missing)}{hint}")
     hypotheses, beams = translations(model, task, source, target)
     best = attend(model, task, source, hypotheses[0])

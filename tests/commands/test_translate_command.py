@@ -5,11 +5,12 @@ import pty
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
 import torch
 import yaml
 
-from conftest import FRONT_DOOR, ROOT, TASK, TINY_LWC, TINY_TRAINING, hypotheses, run
+from conftest import FRONT_DOOR, ROOT, TASK, TINY_LWC, TINY_TRAINING, hypotheses, refused, run
 from lwc_fairseq import load
 from lwc_fairseq.preparation import Preparation, Words, read_preparation, write_preparation
 
@@ -95,6 +96,24 @@ def test_a_description_of_the_other_direction(described_data, tmp_path):
     assert (
         "text.yaml is for de to en, but the model translates en to de: name the codes" in failed.stderr.splitlines()[-1]
     )
+
+
+def test_pictures_of_attention_take_raw_text_too(described_data, seeds, tmp_path):
+    """As `translate` and `serve` do. With --bpe-codes the text is tokenized, and its case is kept."""
+    given = ("lwc-fairseq", "attention", seeds[0], "--data", described_data, "--out", tmp_path / "a.svg")
+    files = ("--source", "Ba fi.", "--target", "Fi, ba", "--weights", tmp_path / "a.npz")
+    done = run(*given, *files)
+    arrays = np.load(tmp_path / "a.npz")
+    assert [token.removesuffix("<unk>") for token in arrays["columns"][:5]] == ["ba", "f@@", "i", ".", "</s>"]
+    assert [token.removesuffix("<unk>") for token in arrays["rows"]] == ["f@@", "i", ",", "ba", "</s>"]
+    assert "--source: not in the vocabulary, so the model reads <unk>: f@@ i .\n" in done.stderr
+    run(*given, *files, "--bpe-codes", described_data / "codes")
+    assert np.load(tmp_path / "a.npz")["columns"][0] == "B@@<unk>"
+    other, picture = shutil.copytree(described_data, tmp_path / "other"), tmp_path / "b.svg"
+    (other / "text.yaml").write_text("source: en\ntarget: de\n")
+    message = refused("lwc-fairseq", "attention", seeds[0], "--data", other, *files, "--out", picture)
+    assert "text.yaml is for en to de, but the model translates de to en: name the codes" in message
+    assert not picture.exists()
 
 
 def test_sub_words_without_a_description(tiny_data, described_data, seeds):
