@@ -21,11 +21,12 @@ def add_attention(commands) -> None:
         help="pictures of attention, or a page to explore it",
         description="Draw heat maps of a model's attention while it produces a translation: over the source and, to "
         "the right of a line, over the target so far (mixed attention, self-attention) or the reverse translation. "
-        "Each row is the step that produces a token. Tokens are sub-words, if the data has sub-words. The columns of a "
-        "right-to-left language run from right to left. The file text.yaml in the folder of the data, which the "
+        "Each row is the step that produces a token. Tokens are sub-words, if the data has sub-words. The columns of "
+        "a right-to-left language run from right to left. The file text.yaml in the folder of the data, which the "
         "recipes write, says how to prepare the text. Without it, or with one of the options for sub-words, the text "
-        "must be tokenized as the data, with spaces around punctuation. With a .html file, write a page instead, in which you point at "
-        "a token and see where it attends, in each layer and head, and follow the beam search step by step.",
+        "must be tokenized as the data, with spaces around punctuation. With a .html file, write a page instead, in "
+        "which you point at a token and see where it attends, in each layer and head, and follow the beam search step "
+        "by step.",
     )
     add = attention.add_argument
     add_model(attention)
