@@ -157,7 +157,7 @@ class ClusterRunner:
             except BaseException:
                 queued = [self.submissions[folder].number for folder in unfinished if folder in self.submissions]
                 if queued:
-                    how = "squeue --jobs" if self.place == SLURM else "ps"
+                    how = "squeue --jobs" if self.place == SLURM else "ps -p"
                     show(
                         f"the jobs go on without this command. To look at them: {how} {','.join(queued)}. To make the "
                         "table of the runs that have ended: this command with --collect. To cancel the jobs: this "

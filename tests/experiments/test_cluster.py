@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import stat
@@ -15,7 +16,7 @@ from types import SimpleNamespace
 import pytest
 from test_runner import make_job, ran
 
-from conftest import LONG, ROOT, refusal
+from conftest import LONG, ROOT, refusal, run
 from lwc_fairseq.experiments import cluster
 from lwc_fairseq.experiments.cluster import ClusterRunner, NodeTask, cancel_all
 from lwc_fairseq.experiments.jobs import Job, JobFailed
@@ -307,11 +308,13 @@ def test_jobs_of_this_machine(tmp_path):
 
 
 @LONG
-def test_a_cancelled_job_of_this_machine_saves(tmp_path):
+def test_a_cancelled_job_of_this_machine_saves(tmp_path, capsys):
     job = make_job(tmp_path, "a", TRAINING)
     when_begun(job, signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         ClusterRunner(LOCAL, {}).run([job])
+    (look,) = re.findall(r"To look at them: (ps .+?)\.", capsys.readouterr().err)
+    assert "submitit" in run(*look.split(), "-f").stdout
     cancel_all([job])
     assert ran(job) == ["train", "saved"] and not job.done
 
