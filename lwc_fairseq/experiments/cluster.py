@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from lwc_fairseq_compat import UserError
+from lwc_fairseq_compat.search_options import check_names
 
 from ..files import write_whole
 from .jobs import Job, JobFailed
@@ -32,10 +33,19 @@ if TYPE_CHECKING:
     from submitit import AutoExecutor
     from submitit.helpers import DelayedSubmission
 
-GENERIC = ("timeout_min", "mem_gb", "cpus_per_task", "gpus_per_node")
-"""The parameters that submitit has for all clusters. The names of the others get the prefix `slurm_`."""
+GENERIC = {
+    "timeout_min": "the time is in minutes, such as 240",
+    "mem_gb": "the memory is in gigabytes, such as 16",
+    "cpus_per_task": "give a whole number, such as 4",
+    "gpus_per_node": "give a whole number, such as 1",
+}
+"""The parameters that submitit has for all clusters, and what a message says of a value that is not their number. The
+names of the others get the prefix `slurm_`."""
 
-OWN = ("name", "job_name", "dependency", "nodes", "tasks_per_node", "ntasks_per_node", "max_num_timeout")
+OWN = (
+    *("name", "job_name", "dependency", "nodes", "tasks_per_node", "ntasks_per_node", "max_num_timeout"),
+    *("additional_parameters", "srun_args"),
+)
 """The parameters that the table itself sets."""
 
 DEFAULT_MINUTES = 24 * 60
@@ -100,18 +110,24 @@ class ClusterRunner:
                 f"--launcher submitit: no {missing[0]} on this machine: run the command where SLURM's commands are, or "
                 "give --launcher local, which starts all runs here"
             )
-        self.place = place
-        self.parameters: dict[str, Any] = {"timeout_min": DEFAULT_MINUTES}
-        for name, value in settings.items():
-            if name in OWN:
-                raise UserError(f"slurm: {name}: the table itself sets it, because a run is one process on one node")
-            name = "timeout_min" if name == "time" else name
-            self.parameters[name if name in GENERIC else f"slurm_{name}"] = number_or_text(value)
         try:
-            self._executor(Path())  # checks the parameters
+            from submitit import SlurmExecutor
         except ModuleNotFoundError as error:
             raise UserError("--launcher needs submitit: pip install '.[cluster]'") from error
-        except (AssertionError, NameError, TypeError, ValueError) as error:
+        self.place = place
+        self.parameters: dict[str, Any] = {"timeout_min": DEFAULT_MINUTES}
+        for name in settings:
+            if name in OWN:
+                raise UserError(f"slurm: {name}: the table itself sets it, because a run is one process on one node")
+        check_names("slurm", settings, {"time", *GENERIC, *SlurmExecutor._valid_parameters()}.difference(OWN))
+        for name, value in settings.items():
+            parameter, number = "timeout_min" if name == "time" else name, number_or_text(value)
+            if parameter in GENERIC and not isinstance(number, (int, float) if parameter == "mem_gb" else int):
+                raise UserError(f"slurm: {name}={value}: {GENERIC[parameter]}")
+            self.parameters[parameter if parameter in GENERIC else f"slurm_{parameter}"] = number
+        try:
+            self._executor(Path())  # checks the parameters
+        except (AssertionError, TypeError, ValueError) as error:
             raise UserError(f"slurm: {str(error).splitlines()[0]}") from error
         self.submissions: dict[RunFolder, Submission] = {}
         self.failures: dict[RunFolder, str] = {}

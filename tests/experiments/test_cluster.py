@@ -221,8 +221,11 @@ def test_cancelled_jobs_are_submitted_again_by_the_next_command(slurm, follow, j
 
 def test_what_cannot_be_submitted(slurm, jobs, tmp_path, monkeypatch, follow):
     for settings, message in (
-        ({"partitoin": "gpu"}, "slurm: Unknown argument 'partitoin'"),
-        ({"time": "1:00:00"}, 'slurm: Parameter "timeout_min" expected type'),
+        ({"partitoin": "gpu"}, "slurm: partitoin: there is no such option; there is partition$"),
+        ({"x": "1"}, "slurm: x: there is no such option; there is account, .* mem_gb, .* time, "),
+        ({"time": "4:00:00"}, "slurm: time=4:00:00: the time is in minutes, such as 240$"),
+        ({"mem_gb": "16GB"}, "slurm: mem_gb=16GB: the memory is in gigabytes, such as 16$"),
+        ({"gpus_per_node": "1.5"}, "slurm: gpus_per_node=1.5: give a whole number, such as 1$"),
         ({"nodes": "2"}, "slurm: nodes: the table itself sets it, because a run is one process on one node"),
     ):
         with pytest.raises(UserError, match=message):
