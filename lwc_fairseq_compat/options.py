@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import difflib
 import os
 import sys
 from argparse import ArgumentTypeError
@@ -273,6 +274,35 @@ def parse_betas(betas):
     if not is_pair(betas, 1):
         raise UserError(f"--adam-betas {betas}: {TWO_BETAS}")
     return tuple(ast.literal_eval(str(betas)))
+
+
+def parse_words(command, words):
+    """Return the options that a command of fairseq reads from its arguments, as the command does before it loads data.
+
+    Args:
+        command: "fairseq-train" or "fairseq-generate".
+        words: the arguments.
+
+    Raises:
+        UserError: an argument is unknown, or the command refuses a value.
+    """
+    from fairseq import options
+
+    make = {"fairseq-train": options.get_training_parser, "fairseq-generate": options.get_generation_parser}
+    parser = make[command]()
+
+    def refuse(message):
+        if message.startswith(UNKNOWN):
+            name = message.removeprefix(UNKNOWN).split()[0].partition("=")[0]
+            similar = difflib.get_close_matches(name, parser._option_string_actions, n=1)
+            message += f"; there is {similar[0]}" if similar else ": leave them out"
+        raise UserError(f"{command}: {message}")
+
+    parser.error = refuse
+    return options.parse_args_and_arch(parser, list(words))
+
+
+UNKNOWN = "unrecognized arguments: "  # as argparse calls them
 
 
 @replaces("fairseq.options", "parse_args_and_arch")

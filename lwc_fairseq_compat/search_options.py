@@ -174,20 +174,6 @@ def check_eval_bleu_args(options):
     check_search(options, where)
 
 
-def check_flags_of_generation(words):
-    """Raises UserError if the arguments of ``fairseq-generate`` contain an unknown flag, or a value that the command
-    refuses."""
-    from fairseq import options
-
-    parser = options.get_generation_parser()
-
-    def refuse(message):
-        raise UserError(f"fairseq-generate: {message}")
-
-    parser.error = refuse
-    options.parse_args_and_arch(parser, list(words))
-
-
 @replaces("fairseq.options", "parse_args_and_arch")
 def refuse_impossible_options(parse_args_and_arch, *args, **kwargs):
     """Refuse options of ``fairseq-generate`` and ``fairseq-interactive`` before the model is loaded.

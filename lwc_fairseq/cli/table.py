@@ -1,6 +1,8 @@
 """`lwc-fairseq table`, which trains, translates and scores the rows of a table, and `report`, its HTML page."""
 
 import argparse
+import contextlib
+import io
 import os
 import shlex
 import sys
@@ -9,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lwc_fairseq_compat import UserError
-from lwc_fairseq_compat.search_options import check_flags_of_generation
+from lwc_fairseq_compat.options import parse_words
 
 from ..files import absolute, import_plugins, make_folder, make_place, read_lines
 from .arguments import add_first, add_user_dir, check_first, positive
@@ -111,6 +113,8 @@ def make_table(args: argparse.Namespace) -> int:
     )
     bleu(settings.table.score)  # rejects an unknown tokenizer before hours of training
     trials, jobs = settings.trials(), settings.jobs(args.seeds)
+    if not (args.cancel or args.collect):
+        check_flags([*trials, *jobs])
     if args.dry_run:
         print_commands(trials, jobs)
         return 0
@@ -264,18 +268,62 @@ def check(jobs: list["Job"]) -> None:
     """Check jobs before anything runs or the last results are replaced.
 
     Raises:
-        UserError: a run has files of other flags or data, or fairseq-generate will refuse the flags of a row.
+        UserError: a run has files of other flags or data.
     """
     refusals = [refusal for job in jobs if (refusal := job.refusal())]
     if refusals:
         more = f" ({len(refusals)} runs in all)" if len(refusals) > 1 else ""
         raise UserError(f"{refusals[0]}; nothing was changed{more}")
-    for row, command in {job.row.name: job.generate for job in jobs if job.generate}.items():
-        if command[0] == "fairseq-generate":
+
+
+def check_flags(jobs: list["Job"]) -> None:
+    """Check the flags of jobs, as far as this needs neither data nor models, before anything runs.
+
+    Raises:
+        UserError: a command will refuse its flags, or a model or a criterion its settings.
+    """
+    refusals: dict[str, str] = {}  # by row
+    for job in {(job.row.name, job.folder.trial): job for job in jobs}.values():
+        for command in (job.train if job.has_flags else None, job.generate):
             try:
-                check_flags_of_generation(command[1:])
+                if command:
+                    check_command(command, [str(need.checkpoint(mean)) for need in job.needs for mean in (True, False)])
             except UserError as error:
-                raise UserError(f"{row}: {error}") from error
+                refusals.setdefault(job.row.name, f"row {job.row.name}: {error}")
+    if refusals:
+        more = f" ({len(refusals)} rows in all)" if len(refusals) > 1 else ""
+        raise UserError(f"{next(iter(refusals.values()))}{more}")
+
+
+def check_command(command: list[str], later: list[str]) -> None:
+    """Raises UserError if a command that trains, translates or aligns will refuse its flags.
+
+    Args:
+        later: files that other commands make before. They need not be there.
+    """
+    from fairseq.criterions import CRITERION_DATACLASS_REGISTRY
+    from fairseq.models import ARCH_MODEL_REGISTRY
+
+    from ..models.interface import TranslationModel
+    from . import parser
+
+    name, *words = command
+    if name == "lwc-fairseq":
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            try:
+                parser().parse_args(words)
+            except SystemExit as error:
+                raise UserError(said.getvalue().splitlines()[-1].replace("error: ", "", 1)) from error
+        return
+    for path in later:
+        words = [word.replace(path, f"file://{path}") for word in words]  # nothing looks for the file of a URL
+    options = parse_words(name, words)
+    if name == "fairseq-train":
+        model, criterion = ARCH_MODEL_REGISTRY[options.arch], CRITERION_DATACLASS_REGISTRY.get(options.criterion)
+        if issubclass(model, TranslationModel):
+            model.read_config(options)
+        if hasattr(criterion, "check"):
+            criterion.from_namespace(options).check()
 
 
 def add_report(commands) -> None:

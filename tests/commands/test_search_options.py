@@ -20,7 +20,8 @@ from conftest import (
     run,
 )
 from lwc_fairseq_compat import UserError
-from lwc_fairseq_compat.search_options import check_eval_bleu_args, check_flags_of_generation
+from lwc_fairseq_compat.options import parse_words
+from lwc_fairseq_compat.search_options import check_eval_bleu_args
 
 STOCK = ("--arch", "transformer", "--encoder-layers", "1", "--decoder-layers", "1", "--encoder-embed-dim", "8")
 STOCK += ("--encoder-ffn-embed-dim", "8", "--decoder-attention-heads", "2", "--encoder-attention-heads", "2")
@@ -57,12 +58,13 @@ def generation(command, data, checkpoint, *options, task=TASK):
         ("--lm-path none.pt --lm-weight 0.5", "--lm-path none.pt: no such file"),
         ("--post-process foo", "--post-process foo: choose one of subword_nmt"),
         ("--replace-unk --post-process", "--replace-unk counts the tokens of the data"),
-        ("--beem 3", "unrecognized arguments: --beem 3"),
+        ("--beem 3", "fairseq-generate: unrecognized arguments: --beem 3; there is --beam"),
+        ("--nothing-like-it", "fairseq-generate: unrecognized arguments: --nothing-like-it: leave them out"),
     ],
 )
 def test_flags_that_are_refused_before_a_command_or_a_table_begins(options, message):
     with pytest.raises(UserError, match=message.replace("(", r"\(")):
-        check_flags_of_generation(["data", "--task", "concat_translation", *options.split()])
+        parse_words("fairseq-generate", ["data", "--task", "concat_translation", *options.split()])
 
 
 def test_refused_by_the_commands(tiny_data, tiny_checkpoint):

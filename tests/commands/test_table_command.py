@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from conftest import LONG, ROOT, refusal, refused, run
+from lwc_fairseq import cli
 from lwc_fairseq.preparation import write_preparation
 
 TABLE = """
@@ -478,6 +479,53 @@ class TestNamedTests:
     def test_what_does_not_fit_is_refused_before_anything_runs(self, folder, given, message):
         (folder / "profile.yaml").write_text("tests: {C: test7}")
         assert message in refused(*self.COMMAND[:-1], "new", *given, cwd=folder) and not (folder / "new").exists()
+
+
+SIZES = "--layers 2 --embed-dim 16"
+SMOOTH = "chunked_cross_entropy --label-smoothing 2"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            SIZES,
+            "--layers 2 --windowz 3,5",
+            "lwc: fairseq-train: unrecognized arguments: --windowz 3,5; there is --windows",
+        ),
+        (
+            SIZES,
+            "--layers 2 --windows 3,5,7",
+            "lwc: --windows 3,5,7: 3 widths, but --layers 2: give each layer a width",
+        ),
+        (SIZES, f"{SIZES} --lr fast", "lwc: fairseq-train: argument --lr: fast: give values with commas between them"),
+        (SIZES, f"{SIZES} --finetune-from-model no.pt", "lwc: --finetune-from-model no.pt: no such file"),
+        ("cross_entropy", SMOOTH, "rnnsearch: --label-smoothing 2.0: must be in [0, 1) (2 rows in all)"),
+        ("rows:", "trials: [--lr 1, --lr x]\nrows:", "rnnsearch: fairseq-train: argument --lr: x: give values"),
+        ("--beam 2", "--beam 0", "rnnsearch: --beam 0: must be at least 1 (3 rows in all)"),
+        (
+            "baseline: rnnsearch",
+            "metric: aer",
+            "rnnsearch: lwc-fairseq: unrecognized arguments: --beam 2 (3 rows in all)",
+        ),
+    ],
+)
+def test_flags_that_a_run_would_refuse_are_refused_before(table, tmp_path, old, new, message):
+    """They need no data."""
+    wrong = tmp_path / "table.yaml"
+    wrong.write_text(table.read_text().replace(old, new))
+    for how in ((), ("--dry-run",), ("--launcher", "local")):
+        given = ("table", wrong, "--data", tmp_path / "none", "--out", tmp_path / "out", *how)
+        assert f"row {message}" in refusal(*given) and not (tmp_path / "out").exists()
+
+
+def test_flags_may_name_checkpoints_that_a_table_makes_later(table, tmp_path, capsys):
+    later = tmp_path / "table.yaml"
+    later.write_text(table.read_text().replace(SIZES, f"{SIZES} --finetune-from-model {{rnnsearch}}"))
+    words = ("table", str(later), "--data", "data", "--out", str(tmp_path / "out"), "--dry-run")
+    args = cli.parser().parse_args(words)
+    assert args.call(args) == 0
+    assert f"--finetune-from-model {tmp_path}/out/rnnsearch/seed1/averaged.pt" in capsys.readouterr().out
 
 
 def test_a_wrong_table_is_refused_in_one_line(table, tmp_path, tiny_data):
