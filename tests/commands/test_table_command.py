@@ -503,11 +503,6 @@ SMOOTH = "chunked_cross_entropy --label-smoothing 2"
         ("cross_entropy", SMOOTH, "rnnsearch: --label-smoothing 2.0: must be in [0, 1) (2 rows in all)"),
         ("rows:", "trials: [--lr 1, --lr x]\nrows:", "rnnsearch: fairseq-train: argument --lr: x: give values"),
         ("--beam 2", "--beam 0", "rnnsearch: --beam 0: must be at least 1 (3 rows in all)"),
-        (
-            "baseline: rnnsearch",
-            "metric: aer",
-            "rnnsearch: lwc-fairseq: unrecognized arguments: --beam 2 (3 rows in all)",
-        ),
     ],
 )
 def test_flags_that_a_run_would_refuse_are_refused_before(table, tmp_path, old, new, message):

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from conftest import ROOT
+from lwc_fairseq.cli import parser
 from lwc_fairseq.cli.table import check_flags
 from lwc_fairseq.experiments.jobs import Settings
 from lwc_fairseq.experiments.table_file import Profile, load_profile, load_table
@@ -297,7 +298,11 @@ class TestPapers:
     def test_every_flag_is_known(self, path, profile):
         """Those of every row, to the commands that they are for and to the models."""
         settings = Settings(load_table(path), load_profile(profile), "data", Path("out"))
-        check_flags([*settings.trials(), *settings.jobs(1)])
+        jobs = [*settings.trials(), *settings.jobs(1)]
+        check_flags(jobs)
+        for job in jobs:
+            if job.generate and job.generate[0] == "lwc-fairseq":
+                parser().parse_args(job.generate[1:])
 
     def test_all_tables_are_there(self):
         names = " ".join(path.stem for path in TABLES)
