@@ -129,6 +129,7 @@ class ClusterRunner:
             self._executor(Path())  # checks the parameters
         except (AssertionError, TypeError, ValueError) as error:
             raise UserError(f"slurm: {str(error).splitlines()[0]}") from error
+        self.asked = tuple(f"{name}={value}" for name, value in sorted(settings.items()))
         self.submissions: dict[RunFolder, Submission] = {}
         self.failures: dict[RunFolder, str] = {}
         self.shown: dict[RunFolder, str] = {}  # the state of each job that was last shown
@@ -158,7 +159,10 @@ class ClusterRunner:
             UserError: SLURM refuses a job.
         """
         unfinished = {job.folder: job for job in jobs if not job.done}
-        with Bars(len(jobs), len(jobs) - len(unfinished)) as bars:
+        done = len(jobs) - len(unfinished)
+        if done:
+            show(f"{done} of {len(jobs)} runs are done")
+        with Bars(len(jobs), done) as bars:
             try:
                 self._find(unfinished)
                 while unfinished:
@@ -174,10 +178,13 @@ class ClusterRunner:
                 queued = [self.submissions[folder].number for folder in unfinished if folder in self.submissions]
                 if queued:
                     how = "squeue --jobs" if self.place == SLURM else "ps -p"
+                    waiting = [job.name for folder, job in unfinished.items() if folder not in self.submissions]
                     show(
                         f"the jobs go on without this command. To look at them: {how} {','.join(queued)}. To make the "
                         "table of the runs that have ended: this command with --collect. To cancel the jobs: this "
                         "command with --cancel."
+                        + f" Only this command, given again, starts {'; '.join(waiting)}."
+                        * bool(waiting)
                     )
                 raise
 
@@ -194,6 +201,11 @@ class ClusterRunner:
                 cancel(submission)
             elif is_active(state):
                 self.submissions[folder] = submission
+                if submission.place == SLURM and submission.asked not in (None, self.asked):
+                    show(
+                        f"{unfinished[folder].name}: job {submission.number} keeps what it asked SLURM for "
+                        f"({' '.join(submission.asked)}): to ask anew, first give this command with --cancel"
+                    )
 
     def _has_ended(self, job: Job, unfinished: dict[RunFolder, Job], states: dict[Submission, str]) -> bool:
         """Return whether a job has ended, well or not. Submit it if it has not been submitted.
@@ -242,7 +254,7 @@ class ClusterRunner:
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             number = executor.submit(NodeTask(job)).job_id
-            self.submissions[folder] = Submission(self.place, number, after)
+            self.submissions[folder] = Submission(self.place, number, after, self.asked)
             write_whole(folder.job, json.dumps(asdict(self.submissions[folder])) + "\n")
         except FailedJobError as error:
             raise UserError(f"sbatch refuses {job.name}: {str(error).splitlines()[-1]}") from error

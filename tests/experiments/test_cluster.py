@@ -147,6 +147,33 @@ def test_a_later_command_follows_the_jobs_of_an_earlier_one(slurm, follow, jobs,
     assert slurm.submitted() == 2
 
 
+def test_a_later_command_says_what_is_done_and_what_does_not_change(slurm, follow, jobs, capsys):
+    interrupted(follow, jobs, settings={"mem_gb": "16", "time": "60"})
+    slurm.finish(1, jobs[0])
+    capsys.readouterr()
+    interrupted(follow, jobs, settings={"mem_gb": "16", "time": "60"})
+    said = capsys.readouterr().err
+    assert "1 of 2 runs are done\n" in said and "keeps what it asked" not in said
+    interrupted(follow, jobs, settings={"mem_gb": "1", "time": "60"})
+    said = "b, seed 1: job 2 keeps what it asked SLURM for (mem_gb=16 time=60): to ask anew, first give this command"
+    assert said in capsys.readouterr().err and slurm.submitted() == 2
+
+
+def test_jobs_that_only_the_command_can_start_are_named(tmp_path, capsys):
+    """On this machine, jobs do not wait for each other."""
+    jobs = [make_job(tmp_path, "a", "sleep 1"), make_job(tmp_path, "b", "true", needs=("a",))]
+    runner = ClusterRunner(LOCAL, {})
+
+    def interrupt(seconds: float) -> None:
+        raise Interruption
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Interruption):
+        patch.setattr(cluster, "time", SimpleNamespace(sleep=interrupt))
+        runner.run(jobs)
+    assert "Only this command, given again, starts b, seed 1." in capsys.readouterr().err
+    assert ClusterRunner(LOCAL, {}).run(jobs) == {}
+
+
 def test_a_finished_row_needs_no_job(slurm, follow, jobs):
     jobs[0].folder.path.mkdir(parents=True)
     for step in jobs[0].steps():
