@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lwc_fairseq_compat import UserError
-from lwc_fairseq_compat.options import parse_words
 
 from ..files import absolute, import_plugins, make_folder, make_place, read_lines
 from .arguments import add_first, add_user_dir, check_first, positive
@@ -301,6 +300,8 @@ def check_command(command: list[str], later: list[str]) -> None:
     """
     from fairseq.criterions import CRITERION_DATACLASS_REGISTRY
     from fairseq.models import ARCH_MODEL_REGISTRY
+
+    from lwc_fairseq_compat.options import parse_words
 
     from ..models.interface import TranslationModel
 
