@@ -6,6 +6,7 @@ is index arithmetic and needs no weights.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -43,6 +44,16 @@ class Packing:
     def sentences(self) -> int:
         """B"""
         return self.source_lengths.numel()
+
+    @cached_property
+    def padded_sides_and_positions(self) -> tuple[Tensor, Tensor]:
+        """The side and the position of each token of the sentences side by side, padded on the right, (B, length)
+        each. Padding counts as further target tokens."""
+        slots = self.sentences * self.length
+        sides, positions = self.sides.new_full((2, slots), self.length).unbind()
+        sides = sides.fill_(TARGET).index_copy(0, self.sentence_slots, self.sides)
+        positions = positions.index_copy(0, self.sentence_slots, self.positions)
+        return sides.view(-1, self.length), positions.view(-1, self.length)
 
 
 def pack(src_tokens: Tensor, prev_output_tokens: Tensor, padding_idx: int) -> Packing:

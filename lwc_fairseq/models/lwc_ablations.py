@@ -22,7 +22,6 @@ from ..modules.mixed_attention import (
     add_scores_,
     mixed_attention_mask,
     pad_keys_and_values,
-    padded_sides_and_positions,
     softmax,
 )
 from .lwc_transformer import STACKS, CoordinatedLayer, CoordinatedStack, LWCTransformerConfig
@@ -101,7 +100,7 @@ def separate_attention_masks(packing: Packing, window: int | None) -> tuple[Tens
         Two tensors (B, length, length), True where token i (second axis) may attend to token j (third axis). Rows
         beyond a sentence's end are never used. They attend to some token, so that no softmax is empty.
     """
-    sides, _ = padded_sides_and_positions(packing)
+    sides, _ = packing.padded_sides_and_positions
     own = mixed_attention_mask(packing, window) & (sides[:, :, None] == sides[:, None])
     source = ((sides == SOURCE) | (packing.source_lengths == 0)[:, None])[:, None].expand_as(own)
     return own, source

@@ -88,10 +88,10 @@ def who_sees_whom(
     if window is not None:
         before = before & (other_position > position - window)
         around = (other_position >= position - window // 2) & (other_position < position + (window + 1) // 2)
-    from_source = (side == SOURCE) & (other_side == SOURCE) & around
-    from_others = (side != SOURCE) & ((other_side == SOURCE) | ((side == other_side) & before))
-    from_target = (side == TARGET) & (other_side == BACKWARD)
-    return from_source | from_others | from_target
+    within_source = (side == SOURCE) & (other_side == SOURCE) & around
+    within_other_side = (side != SOURCE) & (side == other_side) & before
+    to_whole_side = ((side != SOURCE) & (other_side == SOURCE)) | ((side == TARGET) & (other_side == BACKWARD))
+    return within_source | to_whole_side | within_other_side
 
 
 def mixed_attention_mask(packing: Packing, window: int | None = None) -> Tensor:
@@ -104,17 +104,8 @@ def mixed_attention_mask(packing: Packing, window: int | None = None) -> Tensor:
         (B, length, length), True where token i (second axis) may attend to token j (third axis). Rows beyond a
         sentence's end are never used; they may attend to some token, so that no softmax is empty.
     """
-    sides, positions = padded_sides_and_positions(packing)
+    sides, positions = packing.padded_sides_and_positions
     return who_sees_whom(sides[:, :, None], positions[:, :, None], sides[:, None], positions[:, None], window)
-
-
-def padded_sides_and_positions(packing: Packing) -> tuple[Tensor, Tensor]:
-    """Return the side and the position of each token, (B, length) each. Padding counts as further target tokens."""
-    slots = packing.sentences * packing.length
-    sides, positions = packing.sides.new_full((2, slots), packing.length).unbind()
-    sides = sides.fill_(TARGET).index_copy(0, packing.sentence_slots, packing.sides)
-    positions = positions.index_copy(0, packing.sentence_slots, packing.positions)
-    return sides.view(-1, packing.length), positions.view(-1, packing.length)
 
 
 @functools.cache
