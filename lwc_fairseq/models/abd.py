@@ -16,12 +16,11 @@ types. True in a padding mask means padding.
 
 import os
 from dataclasses import dataclass, field, replace
-from typing import Any, Optional
+from typing import Optional
 
 import torch
 import torch.nn.functional as F
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
-from fairseq.dataclass import ChoiceEnum
 from fairseq.models import FairseqEncoder, register_model
 from omegaconf import OmegaConf
 from torch import Tensor
@@ -39,7 +38,13 @@ from ..modules.recurrent import (
     SteppingDecoder,
     Steps,
 )
-from ..modules.reverse_search import ReverseLimits, ReverseTranslation, reverse_memory, search_greedily
+from ..modules.reverse_search import (
+    ReverseContextOption,
+    ReverseLimits,
+    ReverseTranslation,
+    reverse_memory,
+    search_greedily,
+)
 from .interface import BidirectionalModel, DecoderAttention, ReverseContextModel
 from .rnnsearch import RecurrentConfig, RecurrentModel
 
@@ -164,17 +169,9 @@ def load_right_to_left(
 
 
 @dataclass
-class ABDConfig(ReverseContextConfig):
+class ABDConfig(ReverseContextOption, ReverseContextConfig):
     """The options of ABD. The defaults are the paper's sizes."""
 
-    reverse_context: ChoiceEnum(["greedy", "reference", "translations"]) = field(  # type: ignore[valid-type]
-        default="greedy",
-        metadata={
-            "help": "the backward states that training uses: those of a greedy search; with `reference`, those over "
-            "the reversed reference (the paper's RR); with `translations`, those over the translations that "
-            "`lwc-fairseq reverse` has made. Generation uses a greedy search"
-        },
-    )
     share_all_embeddings: bool = field(
         default=False,
         metadata={"help": "one table for source, target and both outputs; needs a joined dictionary"},
@@ -203,12 +200,11 @@ class AsynchronousEncoder(FairseqEncoder):
 class AsynchronousDecoder(SteppingDecoder):
     """A forward decoder, and the backward decoder whose states it reads.
 
-    Among the bases of a decoder, this class stands before that of the forward decoder alone. `cfg` holds the options of
-    :class:`ReverseLimits`, and `reverse_context`.
+    Among the bases of a decoder, this class stands before that of the forward decoder alone.
     """
 
     backward_decoder: SteppingDecoder
-    cfg: Any
+    cfg: ReverseContextOption
 
     def begin(self, encoder_out: SourceMemory) -> DecodingState:
         """Search for the reverse translation, unless it is given, and return the forward decoder's state before its

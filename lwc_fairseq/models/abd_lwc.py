@@ -32,12 +32,11 @@ Letters: B sentences (S in decoding), n source and m target tokens, N width of t
 backward translation, H heads, d width of the model, V types. True in a padding mask means padding.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 
 import torch
 import torch.nn.functional as F
-from fairseq.dataclass import ChoiceEnum
 from fairseq.models import register_model
 from torch import Tensor
 
@@ -47,7 +46,7 @@ from lwc_fairseq_compat.errors import flag
 from ..data.packing import BACKWARD, REFERENCE, SOURCE, TARGET, Packing, pack_segments, pad_rows
 from ..data.reverse import reverse_inputs
 from ..modules.mixed_attention import Attend, PaddedAttention, SourceCache, TargetCache, mixed_attention_mask
-from ..modules.reverse_search import STEPS_BETWEEN_CHECKS, ReverseLimits
+from ..modules.reverse_search import STEPS_BETWEEN_CHECKS, ReverseContextOption
 from .interface import BidirectionalModel, DecoderAttention, ReverseContextModel, register_preset
 from .lwc_transformer import (
     SMALL,
@@ -61,17 +60,8 @@ from .lwc_transformer import (
 
 
 @dataclass
-class ABDLWCConfig(ReverseLimits, LWCTransformerConfig):
+class ABDLWCConfig(ReverseContextOption, LWCTransformerConfig):
     """The options: those of LWC, except for its ablations, and the source of the backward translation."""
-
-    reverse_context: ChoiceEnum(["greedy", "reference", "translations"]) = field(  # type: ignore[valid-type]
-        default="greedy",
-        metadata={
-            "help": "backward translation that the target reads in training: that of a greedy search, the reversed "
-            "`reference` or, with `translations`, that which `lwc-fairseq reverse` has made; generation searches "
-            "greedily"
-        },
-    )
 
     def check(self) -> None:
         super().check()
@@ -148,10 +138,6 @@ class ABDLWCStack(CoordinatedStack):
         """Return backward translations (S, T), the end symbol last, with the start symbol before them, (S, T + 1). What
         the table of positions is too short for is left out."""
         return F.pad(reverse_tokens, (1, 0), value=self.eos)[:, : self.cfg.max_target_positions]
-
-    def logits(self, states: Tensor) -> Tensor:
-        """Map states (..., d) to logits (..., V) with the token embeddings as weights."""
-        return F.linear(states, self.embedding.tokens.weight)
 
 
 @dataclass(frozen=True)
@@ -276,13 +262,6 @@ class ABDLWCModel(LWCTransformerModel, BidirectionalModel, ReverseContextModel):
             read = by_side[REFERENCE] if REFERENCE in by_side else by_side[BACKWARD][:, :-1]
             extra["backward"] = self.output(read, features_only)
         return out, extra
-
-    def output(self, states: Tensor, features_only: bool) -> tuple[Tensor, dict]:
-        """Return states (B, m, d), or their logits (B, m, V), and a dictionary, as `forward` does."""
-        stack = self.encoder.stack
-        if features_only:
-            return states, {"output_layer": (stack.embedding.tokens.weight, None)}
-        return stack.logits(states), {"attn": [None], "inner_states": None}
 
     @property
     def reads_translations(self) -> bool:

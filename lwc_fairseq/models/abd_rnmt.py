@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 import torch.nn.functional as F
-from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.dataclass import FairseqDataclass
 from fairseq.models import FairseqEncoder, register_model
 from fairseq.modules.fairseq_dropout import FairseqDropout
 from torch import Tensor, nn
@@ -34,7 +34,7 @@ from ..modules.recurrent import (
     Steps,
     divide,
 )
-from ..modules.reverse_search import ReverseLimits
+from ..modules.reverse_search import ReverseContextOption
 from .abd import AsynchronousDecoder, AsynchronousEncoder, AsynchronousModel
 from .interface import DecoderAttention
 from .rnnsearch import RecurrentModel
@@ -79,17 +79,8 @@ class RNMTConfig(FairseqDataclass):
 
 
 @dataclass
-class ABDRNMTConfig(ReverseLimits, RNMTConfig):
+class ABDRNMTConfig(ReverseContextOption, RNMTConfig):
     """The options of `abd_rnmt`. The defaults are those of the authors' program."""
-
-    reverse_context: ChoiceEnum(["greedy", "reference", "translations"]) = field(  # type: ignore[valid-type]
-        default="greedy",
-        metadata={
-            "help": "the backward states that training uses: those of a greedy search; with `reference`, those over "
-            "the reversed reference; with `translations`, those over the translations that `lwc-fairseq reverse` has "
-            "made, as in the authors' program. Generation uses a greedy search"
-        },
-    )
 
     def check(self) -> None:
         super().check()

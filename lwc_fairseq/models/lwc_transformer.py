@@ -390,6 +390,10 @@ class CoordinatedStack(nn.Module):
         target.advance(new)
         return self.norm(x), attentions
 
+    def logits(self, states: Tensor) -> Tensor:
+        """Map states (..., d) to logits (..., V) with the token embeddings as weights."""
+        return nn.functional.linear(states, self.embedding.tokens.weight)
+
     def packed_attentions(self, packing: Packing) -> list[Attend]:
         """Return the attention of each layer. Layers with the same window share one, and with it their mask."""
         by_window = {window: self.packed_attention(packing, window) for window in set(self.windows)}
@@ -478,7 +482,7 @@ class LWCDecoder(FairseqIncrementalDecoder):
 
     def output_layer(self, features: Tensor) -> Tensor:
         """Map states (..., d) to logits (..., V) with the token embeddings as weights."""
-        return nn.functional.linear(features, self.stack.embedding.tokens.weight)
+        return self.stack.logits(features)
 
     def reorder_incremental_state(self, incremental_state: dict, new_order: Tensor) -> None:
         cache = get_incremental_state(self, incremental_state, "target")
@@ -562,10 +566,15 @@ class LWCTransformerModel(TranslationModel):
         stack = self.encoder.stack
         tokens = src_tokens, prev_output_tokens, stack.padding_idx
         batch = repack(packing, *tokens) if packing else pack(*tokens)
-        features = pad_rows(stack(batch), batch.target_slots, batch.sentences, batch.target_width)
+        return self.output(
+            pad_rows(stack(batch), batch.target_slots, batch.sentences, batch.target_width), features_only
+        )
+
+    def output(self, states: Tensor, features_only: bool) -> tuple[Tensor, dict]:
+        """Return states (B, m, d), or their logits (B, m, V), and a dictionary, as `forward` does."""
         if features_only:
-            return features, {"output_layer": (stack.embedding.tokens.weight, None)}
-        return self.decoder.output_layer(features), {"attn": [None], "inner_states": None}
+            return states, {"output_layer": (self.encoder.stack.embedding.tokens.weight, None)}
+        return self.decoder.output_layer(states), {"attn": [None], "inner_states": None}
 
     def attention(self, src_tokens: Tensor, prev_output_tokens: Tensor) -> DecoderAttention:
         _, extra = self.decoder(prev_output_tokens, self.encoder(src_tokens))

@@ -10,7 +10,7 @@ from itertools import count
 from typing import NamedTuple
 
 import torch
-from fairseq.dataclass import FairseqDataclass
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
@@ -49,6 +49,20 @@ class ReverseLimits(FairseqDataclass):
         assert source.padding_mask is not None
         lengths = (~source.padding_mask).sum(1)
         return (self.max_reverse_len_a * lengths + self.max_reverse_len_b).long().clamp(min=1)
+
+
+@dataclass
+class ReverseContextOption(ReverseLimits):
+    """The options of a model that writes the reverse translation by itself."""
+
+    reverse_context: ChoiceEnum(["greedy", "reference", "translations"]) = field(  # type: ignore[valid-type]
+        default="greedy",
+        metadata={
+            "help": "the reverse translation that the forward decoder reads in training: that of a greedy search; with "
+            "`reference`, the reversed reference (RR in the paper); with `translations`, that which `lwc-fairseq "
+            "reverse` has made, as in the authors' program in PyTorch. Generation searches greedily"
+        },
+    )
 
 
 class ReverseTranslation(NamedTuple):
