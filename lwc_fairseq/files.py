@@ -1,5 +1,6 @@
 """Files, folders and packages that a user names. One that cannot be used raises UserError, which names it."""
 
+import hashlib
 from argparse import Namespace
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,6 +17,12 @@ def write_whole(path: Path, content: str | bytes) -> None:
             Path(making).write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from error
+
+
+def checksum(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_lines(path: Path) -> list[str]:

@@ -233,10 +233,9 @@ def load(
     others = {"tokenizer": tokenizer, "detokenize": detokenize, "attention": attention}
     others |= {"bf16": bf16, "skip_dictionary_check": skip_dictionary_check}
     sources = check_arguments(checkpoint, files, {**others, **settings})
-    paths = [unpack(source) / MODEL if is_pack(source) else Path(source) for source in sources]
-    if data is None:
-        data = paths[0].parent if is_pack(sources[0]) else data_of_training(paths[0])
-    folder = Path(data)
+    packs = {source: unpack(source) for source in sources if is_pack(source)}
+    paths = [packs[source] / MODEL if source in packs else Path(source) for source in sources]
+    folder = Path(data or packs.get(sources[0]) or data_of_training(paths[0]))
     overrides = settings | ({"tokenizer": tokenizer} if tokenizer else {})
     overrides |= {"print_alignment": "hard"} if attention else {}
     names = os.pathsep.join(str(path.resolve()) for path in paths)

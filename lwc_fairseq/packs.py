@@ -11,7 +11,6 @@ A pack is a zip archive with these members:
 address, as https://…/model.zip#sha256=…. They unpack it once, into a folder of the cache that its checksum names.
 """
 
-import hashlib
 import os
 import re
 import shutil
@@ -30,6 +29,7 @@ from omegaconf import OmegaConf
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.files import whole_file
 
+from .files import checksum
 from .preparation import FILE, copy_preparation, read_preparation
 
 MODEL, CARD = "model.pt", "README.md"
@@ -85,17 +85,14 @@ def without_training(state: Mapping, languages: dict[str, str]) -> dict:
     cfg: Any = OmegaConf.to_container(OmegaConf.structured(FairseqConfig()), enum_to_str=True)
     for part in ("model", "task", "criterion"):
         given = state["cfg"][part]
-        cfg[part] = {name: None if is_path(value) else value for name, value in given.items()}
+        has_path = {name for name, value in given.items() if isinstance(value, str) and os.sep in value}
+        cfg[part] = {**given, **dict.fromkeys(has_path)}
     cfg["task"] |= {"data": ".", "eval_bleu": False, **languages}
     history = state["optimizer_history"][-1] | {"lr_scheduler_state": {}}
     return {
         **{"args": None, "cfg": cfg, "model": weights, "criterion": None, "task_state": {}, "extra_state": {}},
         **{"optimizer_history": [history], "last_optimizer_state": None},
     }
-
-
-def is_path(value: object) -> bool:
-    return isinstance(value, str) and os.sep in value
 
 
 def is_address(source: str | os.PathLike) -> bool:
@@ -143,11 +140,6 @@ def unpack(source: str | os.PathLike) -> Path:
         except OSError as error:
             raise UserError(f"{url}: {error}: fetch the file on another machine, and give its path") from error
         return unpack_file(path, cache)
-
-
-def checksum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def unpack_file(pack: Path, cache: Path) -> Path:

@@ -11,7 +11,8 @@ import torch
 
 from conftest import refused, run
 from lwc_fairseq import load
-from lwc_fairseq.packs import checksum, is_pack, unpack
+from lwc_fairseq.files import checksum
+from lwc_fairseq.packs import is_pack, unpack
 from lwc_fairseq_compat import UserError
 
 SENTENCES = ["BA DE", "fi", "ga ge gi go ba"]

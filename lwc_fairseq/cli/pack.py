@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lwc_fairseq_compat import UserError
 
-from ..files import make_place
+from ..files import checksum, make_place
 
 
 def add_pack(commands) -> None:
@@ -30,7 +30,7 @@ def pack_command(args: argparse.Namespace) -> int:
     if not args.data.is_dir():
         raise UserError(f"--data {args.data}: no such folder")
     make_place(args.out)
-    from ..packs import checksum, write_pack
+    from ..packs import write_pack
     from .average import read
 
     write_pack(read(args.checkpoint), args.data, args.card, args.out)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from lwc_fairseq_compat import UserError
 
+from ..files import checksum, import_plugins
 from .arguments import add_user_dir, positive
 
 
@@ -33,7 +34,6 @@ def reverse_command(args: argparse.Namespace) -> int:
     from ..analysis.attention import load
     from ..data.reverse import is_reversed
     from ..data.reverse_files import ReverseFiles, open_sources, source_path
-    from ..files import import_plugins
     from ..search.reverse_data import translate_reversed
 
     import_plugins(args.user_dir)
@@ -74,11 +74,7 @@ def reverse_command(args: argparse.Namespace) -> int:
 
 def origins_of(checkpoint: str, beam: int, sources: dict, dictionary) -> dict:
     """Return, for each set, what its translations are made of."""
-    import hashlib
-
     from ..data.reverse_files import Origin, describe
 
-    with open(checkpoint, "rb") as file:
-        content = hashlib.file_digest(file, "sha256").hexdigest()
-    path = str(Path(checkpoint).resolve())
+    path, content = str(Path(checkpoint).resolve()), checksum(Path(checkpoint))
     return {name: Origin(path, content, beam, **describe(data, dictionary)) for name, data in sources.items()}
