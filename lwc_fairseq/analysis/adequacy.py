@@ -185,10 +185,15 @@ def repetition(systems: dict[str, list[str]], references: list[list[str]]) -> di
 def omission(
     systems: dict[str, list[str]], references: list[list[str]], source: list[str], bitext: "list[AlignedSent]"
 ) -> dict:
-    """Return the number of the source's words in the lexicon, the number of :func:`words_to_translate`, and for each
-    system the percentage of these that is :func:`untranslated`, the numbers of sentences with fewer and more of them
-    than the first system has, and the words, as :func:`by_word` returns them. Raises UserError if there are no words to
-    translate."""
+    """Return how many words of the source the lexicon has, and how many of them are :func:`words_to_translate`.
+
+    Beside these numbers are, for each system: the percentage of the words to translate that is :func:`untranslated`;
+    the numbers of sentences with fewer and more of them than the first system has; and the words, as :func:`by_word`
+    returns them.
+
+    Raises:
+        UserError: there are no words to translate.
+    """
     lexicon = estimate_lexicon(bitext)
     expected = words_to_translate(source, list(zip(*references, strict=True)), lexicon)
     words = sum(map(len, expected))

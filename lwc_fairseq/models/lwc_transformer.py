@@ -80,8 +80,8 @@ class LWCTransformerConfig(FairseqDataclass):
         metadata={
             "help": "factor on the initial weights of each sub-layer's last projection; by default (8 · layers)^-¼ "
             "with `deepnorm` and 1/√(2 · layers) otherwise; 1 is plain Xavier. DeepNorm's authors also scale the "
-            "weights of values and of the first feed-forward matrix; here, these are Xavier's, and those of queries, "
-            "keys and values are divided by √2, as in fairseq"
+            "weights of values and of the first feed-forward matrix. Here, these are not scaled. The weights of "
+            "queries, keys and values are divided by √2, as in fairseq"
         },
     )
     windows: Optional[str] = field(  # noqa: UP045
