@@ -19,7 +19,7 @@ from ..data.packing import SOURCE, Packing
 from ..modules.mixed_attention import (
     PaddedAttention,
     StepAttention,
-    add_scores_,
+    attention_scores,
     mixed_attention_mask,
     pad_keys_and_values,
     softmax,
@@ -113,16 +113,16 @@ class StepSeparateAttention(StepAttention):
         """Map queries, keys and values (R, m, 3, H, d/H) to contexts (R, m, H, d/H) over the target so far."""
         mask = self.mask[..., self.source.padding_mask.size(1) :]
         keys, values = self.extended_target(qkv, mask.size(-1))
-        scores = self.for_heads(mask)
-        add_scores_(scores, self.group_by_sentence(qkv[:, :, 0]), keys.flatten(0, 1))
+        scores = attention_scores(self.group_by_sentence(qkv[:, :, 0]), keys.flatten(0, 1))
+        scores = self.masked(scores, mask)
         self._target_weights = softmax(scores)
         return self.ungroup(self._target_weights @ values.flatten(0, 1))
 
     def to_source(self, qkv: Tensor, below: Tensor) -> Tensor:
         """Map queries in (R, m, 3, H, d/H) to contexts (R, m, H, d/H) over the cached source. `below` is unused."""
         keys, values = self.cached_source()
-        scores = self.for_heads(self.mask[..., : keys.size(1)])
-        add_scores_(scores, self.group_by_sentence(qkv[:, :, 0]), keys)
+        scores = attention_scores(self.group_by_sentence(qkv[:, :, 0]), keys)
+        scores = self.masked(scores, self.mask[..., : keys.size(1)])
         self._source_weights = softmax(scores)
         return self.ungroup(self._source_weights @ values)
 
