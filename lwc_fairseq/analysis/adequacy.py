@@ -187,9 +187,9 @@ def omission(
 ) -> dict:
     """Return how many words of the source the lexicon has, and how many of them are :func:`words_to_translate`.
 
-    Beside these numbers are, for each system: the percentage of the words to translate that is :func:`untranslated`;
-    the numbers of sentences with fewer and more of them than the first system has; and the words, as :func:`by_word`
-    returns them.
+    Each system has an entry beside these numbers. It holds the percentage of the words to translate that is
+    :func:`untranslated`, and these words as :func:`by_word` returns them. It also counts the sentences in which the
+    system leaves fewer words untranslated than the first system, and those in which it leaves more.
 
     Raises:
         UserError: there are no words to translate.

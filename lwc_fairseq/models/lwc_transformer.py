@@ -566,9 +566,8 @@ class LWCTransformerModel(TranslationModel):
         stack = self.encoder.stack
         tokens = src_tokens, prev_output_tokens, stack.padding_idx
         batch = repack(packing, *tokens) if packing else pack(*tokens)
-        return self.output(
-            pad_rows(stack(batch), batch.target_slots, batch.sentences, batch.target_width), features_only
-        )
+        states = pad_rows(stack(batch), batch.target_slots, batch.sentences, batch.target_width)
+        return self.output(states, features_only)
 
     def output(self, states: Tensor, features_only: bool) -> tuple[Tensor, dict]:
         """Return states (B, m, d), or their logits (B, m, V), and a dictionary, as `forward` does."""
