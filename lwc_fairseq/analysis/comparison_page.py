@@ -64,7 +64,7 @@ def untranslated_words(systems: dict[str, dict], sentences: Sentences) -> str:
     """
     assert sentences.source is not None
     style = ".omitted td, .omitted th { text-align: start; white-space: normal; min-width: 4rem; } "
-    style += ".omitted td:nth-child(n+4) { min-width: 12rem; }"
+    style += ".omitted td { overflow-wrap: anywhere; } .omitted td:nth-child(n+4) { min-width: 12rem; }"
     parts = ["<h2>Untranslated words</h2>", f"<p>{LINES}</p>", f"<style>{style}</style>"]
     for name, found in systems.items():
         places = [(entry, line) for entry in found["words"] for line in dict.fromkeys(entry["lines"])]
