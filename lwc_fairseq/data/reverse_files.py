@@ -113,10 +113,30 @@ class ReverseFiles:
             "--data"
         )
 
+    @contextmanager
+    def _locked(self) -> Iterator[BinaryIO]:
+        """Open the unfinished file for this process alone.
+
+        Raises:
+            UserError: another process has it, or a file cannot be written.
+        """
+        make_folder(self.folder, "--data")
+        try:
+            with self.part.open("a+b") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError as error:
+                    raise UserError(f"{self.part}: another process is writing it: wait until it ends") from error
+                yield file
+        except OSError as error:
+            raise UserError(f"{error.filename or self.part}: {error.strerror}") from error
+
     def remove(self) -> None:
-        """Remove the translations. The index goes first, so that no reader takes the rest for whole."""
-        for path in (self.index, self.tokens, self.part, self.record):
-            remove(path)
+        """Remove the translations. The index goes first, so that no reader takes the rest for whole. Raises UserError
+        if another process writes them."""
+        with self._locked():
+            for path in (self.index, self.tokens, self.part, self.record):
+                remove(path)
 
     @contextmanager
     def writing(self, origin: Origin, types: int) -> Iterator["Unfinished"]:
@@ -126,19 +146,11 @@ class ReverseFiles:
         Raises:
             UserError: another process writes these translations, or a file cannot be written.
         """
-        make_folder(self.folder, "--data")
-        try:
-            with self.part.open("a+b") as file:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except OSError as error:
-                    raise UserError(f"{self.part}: another process is writing it: wait until it ends") from error
-                write_whole(self.record, json.dumps(asdict(origin), indent=1) + "\n")
-                unfinished = Unfinished(file, origin.sentences)
-                yield unfinished
-                self._finish(unfinished, types)
-        except OSError as error:
-            raise UserError(f"{error.filename or self.part}: {error.strerror}") from error
+        with self._locked() as file:
+            write_whole(self.record, json.dumps(asdict(origin), indent=1) + "\n")
+            unfinished = Unfinished(file, origin.sentences)
+            yield unfinished
+            self._finish(unfinished, types)
 
     def _finish(self, unfinished: "Unfinished", types: int) -> None:
         values, starts = unfinished.read()

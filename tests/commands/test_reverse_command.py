@@ -1,5 +1,6 @@
 """Reverse translations beside the data: `lwc-fairseq reverse` makes them, training and generation read them."""
 
+import fcntl
 import re
 import shutil
 
@@ -225,6 +226,9 @@ def test_translations_of_another_origin_are_kept_or_replaced(translated, r2l, tm
     before, prefix = read(folder, "train"), folder / "reverse" / "train.de-en"
     said = f"lwc-fairseq: error: {prefix}: these translations were made with --beam 3: add --fresh to replace them"
     assert refused(*command).startswith(said)
+    with open(f"{prefix}.part", "ab") as running:
+        fcntl.flock(running, fcntl.LOCK_EX)
+        assert f"{prefix}.part: another process is writing it" in refused(*command, "--fresh")
     assert read(folder, "train") == before
     run(*command, "--fresh")
     greedy = ("--gen-subset", "train", "--beam", "1", "--max-len-a", "2", "--max-len-b", "0", "--batch-size", "1")
