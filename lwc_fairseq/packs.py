@@ -16,7 +16,9 @@ import re
 import shutil
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Mapping
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +139,7 @@ def unpack(source: str | os.PathLike) -> Path:
             raise UserError(
                 f"{url}: its checksum is not {expected}: look whether the address or its pack changed"
             ) from error
-        except OSError as error:
+        except (OSError, HTTPException) as error:
             raise UserError(f"{url}: {error}: fetch the file on another machine, and give its path") from error
         return unpack_file(path, cache)
 
@@ -146,11 +148,17 @@ def unpack_file(pack: Path, cache: Path) -> Path:
     folder = cache / checksum(pack)
     if folder.exists():
         return folder
-    cache.mkdir(parents=True, exist_ok=True)
-    with whole_file(folder) as making, zipfile.ZipFile(pack) as archive:
-        Path(making).mkdir()
-        for name in archive.namelist():
-            if not MEMBER.fullmatch(name):
-                raise UserError(f"{pack}: {name}: a pack has no such member")
-            archive.extract(name, making)
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        with whole_file(folder) as making, zipfile.ZipFile(pack) as archive:
+            Path(making).mkdir()
+            for name in archive.namelist():
+                if not MEMBER.fullmatch(name):
+                    raise UserError(f"{pack}: {name}: a pack has no such member")
+                archive.extract(name, making)
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise UserError(f"{pack}: a damaged pack ({error}): fetch it again") from error
+    except OSError as error:
+        if not folder.exists():  # if it does, another process was faster
+            raise UserError(f"{cache}: {error.strerror}: set XDG_CACHE_HOME to a folder for unpacked packs") from error
     return folder

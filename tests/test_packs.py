@@ -98,9 +98,12 @@ def test_an_address_that_does_not_work(pack, address, cache):
         f"{address}#sha256={wrong}": f"{address}: its checksum is not {wrong}",
         f"{address}x#sha256={wrong}": f"{address}x: HTTP Error 404",
         f"http://127.0.0.1:1/a.zip#sha256={wrong}": "fetch the file on another machine, and give its path",
+        f"http://127.0.0.1:1/a b.zip#sha256={wrong}": "/a b.zip: URL can't contain control characters",
     }.items():
         assert message in refused("lwc-fairseq", "translate", source, stdin="ba\n")
     assert not cache.exists() or not any(cache.iterdir())
+    of_export = refused("lwc-fairseq", "export", f"{address}x#sha256={wrong}", cache / "folder")
+    assert f"{address}x: HTTP Error 404" in of_export
 
 
 def test_an_archive_with_other_members(pack, tmp_path, cache):
@@ -110,6 +113,35 @@ def test_an_archive_with_other_members(pack, tmp_path, cache):
     with pytest.raises(UserError, match=r"\.\./evil\.py: a pack has no such member"):
         load(tmp_path / "b.zip")
     assert not any(cache.iterdir()) and not list(tmp_path.rglob("evil.py"))
+
+
+def test_a_damaged_pack(pack, tmp_path, cache):
+    with zipfile.ZipFile(pack) as archive:
+        place = archive.getinfo("model.pt").header_offset + 1000
+    content = bytearray(pack.read_bytes())
+    content[place] ^= 255
+    (tmp_path / "b.zip").write_bytes(content)
+    with pytest.raises(UserError, match=r"b\.zip: a damaged pack \(.*\): fetch it again"):
+        load(tmp_path / "b.zip")
+    assert not any(cache.iterdir())
+
+
+def test_a_cache_that_cannot_be_written(pack, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(UserError, match="set XDG_CACHE_HOME to a folder for unpacked packs"):
+        load(pack)
+
+
+def test_two_processes_unpack_at_once(pack, cache, monkeypatch):
+    """The slower one uses what the other has unpacked."""
+
+    def extract(archive, member, path):
+        (cache / checksum(pack)).mkdir(exist_ok=True)
+        (cache / checksum(pack) / "model.pt").touch()
+
+    monkeypatch.setattr(zipfile.ZipFile, "extract", extract)
+    assert unpack(pack) == cache / checksum(pack) and [path.name for path in cache.iterdir()] == [checksum(pack)]
 
 
 def test_what_is_missing(tiny_checkpoint, tiny_data, data, pack, tmp_path):

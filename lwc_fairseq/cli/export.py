@@ -15,7 +15,9 @@ def add_export(commands) -> None:
         description="Write a folder with a model as ONNX graphs, its vocabulary and translate.py, a program that needs "
         "numpy and onnxruntime, but neither PyTorch nor fairseq.",
     )
-    export.add_argument("checkpoint", type=Path, help="a checkpoint of this plugin or of fairseq's Transformer")
+    export.add_argument(
+        "checkpoint", help="a model of this plugin, or fairseq's Transformer; or a pack, or the address of one"
+    )
     export.add_argument("folder", type=Path, help="where everything goes; must not exist")
     export.add_argument(
         "--data", type=Path, help="a folder that fairseq-preprocess wrote (default: that of the training)"
@@ -26,10 +28,11 @@ def add_export(commands) -> None:
 
 
 def export_command(args: argparse.Namespace) -> int:
-    from ..files import import_plugins
+    from ..files import import_plugins, make_folder
 
     if args.folder.exists():
         raise UserError(f"{args.folder} exists: remove it, or give another folder")
+    make_folder(args.folder.parent, "FOLDER")
     import_plugins(args.user_dir)
     from ..export.folder import write_folder
 

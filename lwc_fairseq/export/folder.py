@@ -33,10 +33,11 @@ COPIED = ("translate.py", "README.md")
 """Files of this package that go into the folder as they are."""
 
 
-def write_folder(checkpoint: Path, data: Path | None, folder: Path, int8: bool) -> None:
+def write_folder(checkpoint: str, data: Path | None, folder: Path, int8: bool) -> None:
     """Write an exported model.
 
     Args:
+        checkpoint: a file, a pack, or the address of a pack.
         data: the folder with the dictionaries and `text.yaml`; None for that of the training.
         int8: whether the weights of matrix products become 8-bit whole numbers. Products then round their other factor
             likewise.
@@ -105,7 +106,7 @@ def quantize(folder: Path) -> None:
         quantize_dynamic(path, path, weight_type=QuantType.QInt8, nodes_to_exclude=kept, extra_options=options)
 
 
-def graphs_of(network: BaseFairseqModel, checkpoint: Path) -> Callable[[Any, Path], None]:
+def graphs_of(network: BaseFairseqModel, checkpoint: str) -> Callable[[Any, Path], None]:
     """Return the function that writes the graphs of a model to a folder. Raises UserError if there is none."""
     if isinstance(network, LWCTransformerModel) and type(network.encoder.stack) in (CoordinatedStack, ABDLWCStack):
         from .lwc import write_graphs

@@ -68,8 +68,8 @@ def translate(tmp_path_factory):
 def exported(request, tiny_data, tmp_path_factory):
     out = tmp_path_factory.mktemp("exported")
     checkpoint = trained(tiny_data, out, *MODELS[request.param])
-    run("lwc-fairseq", "export", checkpoint, out / "model", "--data", tiny_data)
-    return checkpoint, out / "model"
+    run("lwc-fairseq", "export", checkpoint, out / "new" / "model", "--data", tiny_data)
+    return checkpoint, out / "new" / "model"
 
 
 @pytest.fixture(scope="module")
