@@ -23,7 +23,7 @@ lwc-fairseq translate PACK.zip --detokenize <<< "Zwei Hunde spielen im Schnee."
 - **Data**: {published_on}. Multi30k is by Elliott et al. (2016, doi 10.18653/v1/W16-3210), from
   https://github.com/multi30k/dataset, for research use; that repository names no licence.
 - **Training**: {updates:,} updates, {parameters:,} weights, {hardware}, {date}; {versions}.
-- **Flags**: `{optimizer} {train}`
+- **Flags**: `{train}`
 - **Weights**: {checkpoint}, in half precision.
 
 ## Limits
@@ -44,10 +44,17 @@ def main() -> None:
     if row is None:
         sys.exit(f"card: error: {args.table}: it has no results of a row {args.row}")
     of_all, of_row = table["flags"], table["row_flags"][args.row]
+
+    def in_order(*flags: str | None) -> str:
+        return " ".join(filter(None, flags))
+
     flags = {
-        "optimizer": of_row.get("optimizer", of_all.get("optimizer", "")),
-        "train": " ".join(["--arch", of_row["arch"], of_all.get("train", ""), of_row.get("train", "")]),
-        "generate": " ".join([of_all.get("generate", ""), of_row.get("generate", "")]).strip(),
+        "train": in_order(
+            f"--arch {of_row['arch']}",
+            of_row.get("own optimizer", of_all.get("optimizer")),
+            *(of_all.get("train"), of_row.get("train"), of_row.get("chosen by trials"), of_all.get("more of train")),
+        ),
+        "generate": in_order(of_all.get("generate"), of_row.get("generate"), of_all.get("more of generate")),
         "checkpoint": of_all.get("checkpoint", "lowest validation loss"),
     }
     facts = {name: table[name] for name in ("published_on", "hardware", "date", "versions")}

@@ -19,7 +19,8 @@ for run in "$table"/*/seed1; do
   model=$run/averaged.pt
   [ -f "$model" ] || model=$run/checkpoint_best.pt
   [ -f "$model" ] || continue
-  python "$root/examples/multi30k/card.py" "$table/table.json" "$row" > "$out/packs/$row.md"
+  card=$(python "$root/examples/multi30k/card.py" "$table/table.json" "$row") || continue  # it says what is missing
+  echo "$card" > "$out/packs/$row.md"
   lwc-fairseq pack "$model" --data "$out/data" --card "$out/packs/$row.md" --out "$out/packs/multi30k_$row.zip"
 done
 cd "$out/packs"

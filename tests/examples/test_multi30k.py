@@ -1,6 +1,7 @@
 """The Multi30k recipe on a slice of the real data, which is no part of the repository."""
 
 import json
+import shutil
 
 import pytest
 
@@ -55,7 +56,9 @@ def test_recipe_on_a_slice(tmp_path, flags, rows):
     raw = run("lwc-fairseq", "translate", checkpoint, "--detokenize", stdin="Ein Mann läuft.\n").stdout
     assert len(raw.splitlines()) == 1 and "▁" not in raw
 
-    run("bash", RECIPE / "weights.sh", "--out", out)
+    shutil.copytree(out / "table" / rows[0], out / "table" / "row_of_another_table")
+    said = run("bash", RECIPE / "weights.sh", "--out", out).stderr
+    assert f"{out / 'table' / 'table.json'}: it has no results of a row row_of_another_table" in said
     packs = out / "packs"
     trained = {*rows} & {*TRAINED}
     assert {path.stem for path in packs.glob("*.zip")} == {f"multi30k_{row}" for row in trained}
@@ -64,6 +67,25 @@ def test_recipe_on_a_slice(tmp_path, flags, rows):
     assert run("lwc-fairseq", "translate", pack, "--detokenize", stdin="Ein Mann läuft.\n").stdout == raw
     row = next(row for row in json.loads((out / "table" / "table.json").read_text())["rows"] if row["name"] == rows[0])
     assert f"{row['runs'][0]['bleu']} BLEU" in (packs / f"{rows[0]}.md").read_text()
+
+
+def test_card_has_the_flags_in_the_order_of_the_commands(tmp_path):
+    of_all = {"optimizer": "--optimizer adam", "train": "--max-epoch 40", "generate": "--beam 5"}
+    more = {"more of train": "--max-epoch 60", "more of generate": "--beam 4"}
+    of_row = {
+        "arch": "lwc_small",
+        "own optimizer": "--optimizer sgd",
+        "train": "--layers 2",
+        "chosen by trials": "--lr 1",
+    }
+    score = {"bleu": 1.0, "chrf": 2.0, "length_ratio": 3.0, "updates": 4}
+    row = {"name": "lwc", "label": "LWC", "parameters": 5, "runs": [score]}
+    facts = dict.fromkeys(("published_on", "hardware", "date", "versions"), "")
+    table = {"rows": [row], "flags": {**of_all, **more}, "row_flags": {"lwc": of_row}, **facts}
+    (tmp_path / "table.json").write_text(json.dumps(table))
+    card = run("python", RECIPE / "card.py", tmp_path / "table.json", "lwc").stdout
+    assert "`--arch lwc_small --optimizer sgd --max-epoch 40 --layers 2 --lr 1 --max-epoch 60`" in card
+    assert "`--beam 5 --beam 4`" in card
 
 
 def test_missing_data_is_named(tmp_path):
