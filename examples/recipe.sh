@@ -98,7 +98,7 @@ remove_unfinished() {
   local left process
   for left in "$1.$HOSTNAME".*.making; do
     process=${left%.making} process=${process##*.}
-    kill -0 "$process" 2> /dev/null || rm -rf "$left"
+    [ -d "/proc/$process" ] || rm -rf "$left"
   done
 }
 

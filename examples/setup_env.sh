@@ -25,8 +25,9 @@ missing() {
 new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
 
 find_python() {
-  local candidate
-  for candidate in ${PYTHON:-python3.13 python3.12 python3.11 python3}; do
+  local candidate candidates=(python3.13 python3.12 python3.11 python3)
+  [ -z "${PYTHON:-}" ] || candidates=("$PYTHON")
+  for candidate in "${candidates[@]}"; do
     if new_enough "$candidate"; then
       echo "$candidate"
       return

@@ -88,7 +88,7 @@ def write(args: argparse.Namespace, found: dict[int, dict]) -> None:
     write_whole(args.out / f"{name}.md", "\n".join(lines))
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.subplots()
-    for number, (system, marker) in enumerate(zip(names, "os^", strict=False)):
+    for number, (system, marker) in enumerate(zip(names, "os^Dv<", strict=False)):
         axes.plot(list(speeds), [row[number] for row in speeds.values()], marker=marker, label=system)
     axes.set(xscale="log", xlabel=unit, ylabel="target tokens a second", ylim=(0, None))
     axes.set_xticks(list(speeds), [f"{value:,}" for value in speeds])

@@ -27,7 +27,7 @@ made=$(cat "$out/clean/longest" 2> /dev/null || echo "$longest")
 
 archives 3 "${files[@]}"
 text() {
-  python "$root/examples/iwslt14/extract.py" "$language" "${files[@]/#/$out/archives/}" --out "$making"
+  (cd "$out/archives" && python "$root/examples/iwslt14/extract.py" "$language" "${files[@]}" --out "$making")
 }
 choose() {
   clean "$out/tokens" "$language" en --longest "$longest" --ratio 1.5

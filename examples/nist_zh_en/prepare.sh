@@ -62,7 +62,8 @@ preparation=(tokenize_target=true) # the source must be in words already
 step "reading the sentences" "$out/text" text
 step "tokenising" "$out/tokens" tokens
 step "choosing pairs" "$out/clean" clean "$out/tokens" zh en --longest "$longest"
-sets=$(printf ",$out/clean/%s.reference0" "${tests[@]}")
+sets=
+for set in "${tests[@]}"; do sets+=,$out/clean/$set.reference0; done
 words=30004 # fairseq counts <s>, <pad>, </s> and <unk>
 step "binarising" "$out/data" binarise "$out/clean" zh en --nwordssrc "$words" --nwordstgt "$words" --testpref "$out/clean/test$sets"
 summary "$out/clean" zh en

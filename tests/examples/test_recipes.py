@@ -23,6 +23,8 @@ TALKS = ("dev2010", "tst2010", "tst2011", "tst2012", "tst2014")
 SMALL = "--cpu --layers 1 --embed-dim 16 --ffn-embed-dim 16 --attention-heads 2 --max-update 2 --max-tokens 1000"
 NARROW = "--cpu --embed-dim 12 --hidden-dim 16 --max-update 2"
 EXAMPLES = ROOT / "examples"
+OUT = "R&D%s"
+"""A name of a folder, with characters that bash and `printf` may read as something else."""
 SETTINGS = {"MERGES": "60", "OMP_NUM_THREADS": "1"}  # nproc reads the second
 
 
@@ -138,10 +140,10 @@ class TestIWSLT14:
     @pytest.fixture
     def prepare(self, tmp_path, language):
         iwslt14_archives(tmp_path, language)
-        return ("bash", self.FOLDER / "prepare.sh", language, "--from", tmp_path, "--out", tmp_path / "out")
+        return ("bash", self.FOLDER / "prepare.sh", language, "--from", tmp_path, "--out", tmp_path / OUT)
 
     def test_from_archive_to_score(self, prepare, language, tmp_path):
-        out = tmp_path / "out"
+        out = tmp_path / OUT
         kill_at(out, f"tokens.*.making/dev2010.{language}", *prepare)
         assert (out / "text").exists() and not (out / "tokens").exists()
         done = run(*prepare, **SETTINGS).stdout
@@ -280,7 +282,7 @@ RECIPES = [
 def test_from_archives_to_score(recipe, tmp_path):
     """Every script, on archives in the layout of the originals; empty pairs go, and too long ones."""
     recipe.pack(tmp_path)
-    out, folder = tmp_path / "out", EXAMPLES / recipe.folder
+    out, folder = tmp_path / OUT, EXAMPLES / recipe.folder
     place = (*recipe.words, "--out", out)
     done = run("bash", folder / "prepare.sh", *place, "--from", tmp_path, **SETTINGS)
     assert done.stdout.splitlines()[-1] == f"{out}/data: {recipe.sizes[0]} training pairs"
@@ -339,7 +341,7 @@ class TestNIST:
         ],
     )
     def test_from_the_copy_to_the_scores(self, copy, tmp_path, paper, row, tests):
-        out = tmp_path / "out"
+        out = tmp_path / OUT
         self.prepare(paper, copy, out)
         flags = ("--rows", row, f"--train={NARROW} --init-std 0.1", "--generate=--cpu")
         trained = run("bash", self.FOLDER / "train.sh", paper, "--out", out, "--", *flags)
