@@ -211,8 +211,8 @@ def main() -> None:
         sys.exit(f"fetch.py: error: {error}")
     if unknown := [name for name in args.names if name not in sources]:
         parser.error(f"{', '.join(unknown)}: not in {args.sources}, which has {', '.join(sources)}")
-    args.to.mkdir(parents=True, exist_ok=True)
     try:
+        args.to.mkdir(parents=True, exist_ok=True)
         files = [args.to / sources[name].file for name in args.names]
         if not is_folder(args.place) and not all(file.exists() for file in files):
             check_space(args.to, round(args.room * 2**30) - sum(map(arrived, files)))
@@ -220,6 +220,8 @@ def main() -> None:
             print(fetch(sources[name], args.to, args.place))
     except FetchError as error:
         sys.exit(f"fetch.py: error: {error}")
+    except OSError as error:
+        sys.exit(f"fetch.py: error: {error.filename or args.to}: {error.strerror}: name another folder by --to")
 
 
 if __name__ == "__main__":

@@ -56,6 +56,13 @@ parse() {
     shift
   done
   from=${from:+$(absolute "$from")} out=${out:+$(absolute "$out")}
+  whole_number MERGES "${MERGES:-1}"
+  whole_number --longest "${longest:-1}"
+}
+
+# whole_number NAME VALUE: fails unless the value is one, from 1.
+whole_number() {
+  [[ $2 =~ ^[1-9][0-9]*$ ]] || fail "$1 $2: give a whole number, at least 1" 2
 }
 
 # absolute PATH|URL: prints the path from the root folder; a URL stays as it is.

@@ -33,6 +33,9 @@ th button { font: inherit; color: inherit; background: none; border: 0; padding:
 th button::after { content: var(--arrow, " ↕") / ""; color: var(--faint); font-weight: normal; }
 th[aria-sort] button::after { color: var(--accent); }
 th[aria-sort=ascending] { --arrow: " ↑"; } th[aria-sort=descending] { --arrow: " ↓"; }
+.controls { display: flex; flex-wrap: wrap; gap: .4rem 1.2rem; align-items: center; }
+.controls label, select { max-width: 100%; }
+[hidden] { display: none !important; }
 img, svg { max-width: 100%; height: auto; }
 img { background: #fff; }
 figure { margin: 1rem 0; break-inside: avoid; }

@@ -405,7 +405,7 @@ def name_model_without_attention(compute_alignment_loss, self, sample, net_outpu
     if net_output[1]["attn"] is None or net_output[1]["attn"][0] is None:
         raise UserError(
             "--criterion label_smoothed_cross_entropy_with_alignment: this model computes no attention weights in "
-            "training; choose another criterion, or a model that does, such as transformer_align or deepatt"
+            "training; choose another criterion, or a model that does, such as transformer_align"
         )
     return compute_alignment_loss(self, sample, net_output)
 

@@ -63,10 +63,12 @@ def updates(machine: Machine) -> tuple[int, int]:
 
 
 def reference(machine: Machine, family: str, name: str) -> Losses:
-    """The losses of a training on the CPU in fp32 with an optimizer of this name, which runs once."""
+    """The losses of a training on the CPU in fp32 with an optimizer of this name, which runs once under the same
+    conditions."""
     folder = machine.out / "models" / f"{family}_cpu_{name}"
     kept = folder / "losses.json"
-    if not kept.exists():
+    found = json.loads(kept.read_text()) if kept.exists() else {}
+    if found.get("conditions") != machine.conditions:
         print("  the same updates on the CPU", flush=True)
         empty_folder(folder)
         _, last = updates(machine)
@@ -74,8 +76,9 @@ def reference(machine: Machine, family: str, name: str) -> Losses:
             machine, folder, family, *optimizer(family, name), "--max-update", last, "--cpu", "--no-save"
         )
         machine.run_on_cpu(command, folder / "train.log")
-        write_whole(kept, json.dumps(read_losses(folder / "train.log", 1, last)))
-    return {int(update): loss for update, loss in json.loads(kept.read_text()).items()}
+        found = {"conditions": machine.conditions, "losses": read_losses(folder / "train.log", 1, last)}
+        write_whole(kept, json.dumps(found))
+    return {int(update): loss for update, loss in found["losses"].items()}
 
 
 def train(machine: Machine, folder: Path, family: str, precision: Precision) -> Losses:

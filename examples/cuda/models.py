@@ -69,7 +69,8 @@ def optimizer(family: str, name: str) -> tuple[str, ...]:
 
 def make_data(machine: Machine) -> Path:
     """Make the data once: sentence pairs of the quickstart's demo corpus, word by word."""
-    data, text = machine.out / "data", machine.out / "text"
+    kind = "tiny_" if machine.pretended else ""
+    data, text = machine.out / f"{kind}data", machine.out / f"{kind}text"
     if data.exists():
         return data
     sizes = {"train": 200, "valid": 4, "test": 4} if machine.pretended else {"train": 3000, "valid": 40, "test": 40}

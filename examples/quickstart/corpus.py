@@ -8,12 +8,13 @@ files.
 """
 
 import argparse
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from grammar.dice import Dice
 from grammar.sentences import Sentence, draw_sentence
+
+from lwc_fairseq_compat.files import whole_file
 
 MOST = 1_000_000
 SPLITS = ("train", "valid", "test")
@@ -87,14 +88,8 @@ def write_corpus(corpus: Corpus, folder: Path) -> None:
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Writes to a temporary name first, so that the file is complete if it exists."""
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(unfinished, "w", encoding="utf-8", newline="\n") as file:
-            file.writelines(line + "\n" for line in lines)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with whole_file(path) as making, open(making, "w", encoding="utf-8", newline="\n") as file:
+        file.writelines(line + "\n" for line in lines)
 
 
 def summary(corpus: Corpus, folder: Path) -> str:

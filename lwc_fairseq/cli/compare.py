@@ -35,7 +35,7 @@ def add_compare(commands) -> None:
         metavar=("TRAIN.SRC", "TRAIN.TGT"),
         help="also count untranslated words, by a lexicon from this parallel text, which needs NLTK and --src",
     )
-    add("--tags", action="append", default=[], metavar="TAG,...", help="such as NN,VB; can be repeated")
+    add("--tags", action="append", type=tag_list, default=[], metavar="TAG,...", help="such as NN,VB; can be repeated")
     add("--ref-tags", type=Path, metavar="FILE", help="tags of the words of the (first) reference")
     add(
         "--system-tags", action="append", type=named_path, default=[], metavar="NAME=FILE", help="the same for a system"
@@ -78,17 +78,29 @@ def compare_command(args: argparse.Namespace) -> int:
     comet_model = (args.comet_model or COMET_MODEL) if args.comet else None
     bitext = read_bitext(*args.lexicon) if args.lexicon else None
     frequencies = count_words(args.train_text) if args.train_text else None
-    comparison = compare(sentences, args.groups or GROUPS, args.differences, args.ter, comet_model, bitext, frequencies)
-    if args.tags:
-        tagged = {name: (systems[name], tags) for name, tags in tags_of_systems(args).items()}
-        reference = sentences.references[0], read_lines(args.ref_tags)
-        comparison.parts = {tags: part_of_speech_bleu(tags.split(","), tagged, [reference]) for tags in args.tags}
-    print(markdown(comparison), end="")
     if args.out:
         make_folder(args.out)
+    parts = {}
+    if args.tags:
+        sentences.check()
+        tagged = {name: (systems[name], tags) for name, tags in tags_of_systems(args).items()}
+        reference = sentences.references[0], read_lines(args.ref_tags)
+        parts = {",".join(tags): part_of_speech_bleu(tags, tagged, [reference]) for tags in args.tags}
+    comparison = compare(sentences, args.groups or GROUPS, args.differences, args.ter, comet_model, bitext, frequencies)
+    comparison.parts = parts
+    print(markdown(comparison), end="")
+    if args.out:
         written = write_comparison(comparison, sentences, args.differences, args.out)
         print("wrote " + ", ".join(map(str, written)), file=sys.stderr)
     return 0
+
+
+def tag_list(text: str) -> list[str]:
+    """Split tags at commas."""
+    tags = text.split(",")
+    if not all(tags):
+        raise argparse.ArgumentTypeError(f"{text!r}: give tags with one comma between them, such as NN,VB")
+    return tags
 
 
 def tags_of_systems(args: argparse.Namespace) -> dict[str, list[str]]:

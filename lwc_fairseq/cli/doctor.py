@@ -139,7 +139,7 @@ def of_commands() -> Finding:
     value = (
         f"fairseq-train belongs to another environment, {command}" if command else "fairseq-train is not on the PATH"
     )
-    return Finding("commands", f"fairseq-train {value}", mend)
+    return Finding("commands", value, mend)
 
 
 def of_cuda() -> list[Finding]:

@@ -28,6 +28,9 @@ SIDE_BY_SIDE = 76
 NARROW, NOTE = 60, 20
 """In a narrower frame, lines lack the number of updates. In others, they have room for a note."""
 
+LEAST_WIDTH = 32
+"""A frame has the columns of a list at least. A narrower terminal shows its left part, or breaks its lines."""
+
 MARGIN = 9
 """The columns left of a chart."""
 
@@ -48,6 +51,7 @@ def make_frame(title: str, runs: list[Run], width: int, height: int | None = Non
         height: lines that the terminal has. If they are too few for all runs, those that have ended give way first.
             None shows all runs.
     """
+    width = max(width, LEAST_WIDTH)
     marks = list(zip(runs, cycle(string.ascii_letters), cycle(COLORS), strict=False))
     charts = {}
     for name, kind in (("validation loss", "valid"), ("validation BLEU", "bleu")):

@@ -206,5 +206,7 @@ def test_wrong_input_is_named(files):
         ((f"a={files / 'a'}", "--comet-model", "none"), "--comet-model has no effect without --comet"),
         ((f"a={files / 'a'}", "--groups", "3,5"), "--groups has no effect without --src"),
         ((f"a={files / 'a'}", "--tags", "NN,VB"), "--ref-tags and --system-tags are needed"),
+        ((f"a={files / 'a'}", "--tags", "NN,"), "argument --tags: 'NN,': give tags with one comma between them"),
+        ((f"a={files / 'a'}", "--out", files / "a" / "out"), f"--out {files / 'a' / 'out'}: Not a directory"),
     ):
         assert message in refusal("compare", "--ref", files / "ref", *words)

@@ -163,6 +163,10 @@ def test_bad_input(fetch, server, tmp_path):
     assert "MiB are free" in error(fetch(check=False, **{**KNOWN, "bytes": 2**60}))
     done = run("python", ROOT / "examples" / "fetch.py", "nothing", "--to", tmp_path / "data", check=False)
     assert "nothing: not in" in error(done) and "europarl-v7" in error(done)
+    (tmp_path / "file").touch()
+    place = tmp_path / "file" / "x"
+    done = run("python", ROOT / "examples" / "fetch.py", "multi30k/train.de", "--to", place, check=False)
+    assert error(done).endswith(f"{place}: Not a directory: name another folder by --to")
 
 
 def test_the_list_of_sources():

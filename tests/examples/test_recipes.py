@@ -177,6 +177,9 @@ class TestIWSLT14:
         assert done.returncode and "there is no iwslt14-de-en.tgz and no de-en.tgz" in done.stderr
         done = run("bash", self.FOLDER / "train.sh", "de", "--out", tmp_path / "out", check=False)
         assert done.returncode and "data is missing: run prepare.sh first" in done.stderr
+        for flags, settings in ((("--longest", "x"), {}), ((), {"MERGES": "x"})):
+            done = run("bash", self.FOLDER / "prepare.sh", "de", *flags, **settings, check=False)
+            assert done.returncode == 2 and " x: give a whole number, at least 1" in done.stderr
         for script in ("prepare", "train", "evaluate"):
             done = run("bash", self.FOLDER / f"{script}.sh", "nl", check=False)
             assert done.returncode and "usage: " in done.stderr

@@ -107,6 +107,26 @@ def test_results_hold_under_the_same_conditions_only(tmp_path):
     )
 
 
+def test_the_cpu_trains_once_under_the_same_conditions(tmp_path):
+    in_folder(
+        """
+        import sys
+        from pathlib import Path
+        import comparison
+        from machine import Machine
+        trained = []
+        Machine.run_on_cpu = staticmethod(lambda command, log: trained.append(command))
+        comparison.training = lambda *words: words
+        comparison.read_losses = lambda log, first, last: {update: 1.5 for update in range(first, last + 1)}
+        for quick in (False, False, True):
+            losses = comparison.reference(Machine(Path(sys.argv[1]), quick, ()), "lwc", "sgd")
+            assert losses == {update: 1.5 for update in range(1, 7)}
+        assert len(trained) == 2
+        """,
+        tmp_path,
+    )
+
+
 def test_commands_run_on_the_first_gpu_and_say_why_they_fail(tmp_path):
     """Of a machine with two GPUs, as far as a machine without any can tell."""
     program = tmp_path / "program.py"

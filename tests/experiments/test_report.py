@@ -126,6 +126,8 @@ def test_a_package_that_was_moved_is_given_anew(finished, tmp_path):
     record = json.loads((finished / "table.json").read_text())
     (finished / "table.json").write_text(json.dumps({**record, "user_dirs": [str(tmp_path / "gone")]}))
     assert "gone: there is no such folder" in refused("lwc-fairseq", "report", finished)
+    assert "table.json: no such file" in refused("lwc-fairseq", "report", tmp_path / "gone")
+    assert not (tmp_path / "gone").exists()
     (tmp_path / "moved_models").mkdir()
     (tmp_path / "moved_models" / "__init__.py").touch()
     run("lwc-fairseq", "report", finished, "--user-dir", tmp_path / "moved_models")

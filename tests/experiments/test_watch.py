@@ -252,6 +252,13 @@ def test_what_runs_is_shown_first_if_there_is_little_room(width, height):
     assert all(run.name in everything for run in runs)
 
 
+def test_a_terminal_that_is_narrower_than_a_list():
+    from lwc_fairseq.experiments.frame import make_frame
+
+    runs = [Run("row, seed 1", RUNNING, losses=Losses(valid={10: 5.0, 20: 4.0}, bleu={10: 1.0}))]
+    assert "ro…  running" in make_frame("x", runs, 5, 24)
+
+
 def test_folders_that_are_none_of_a_table(watch, tmp_path, monkeypatch):
     assert re.search(r": no run has begun \(\S{8}\)\n$", watch(tmp_path))
     message = refusal("watch", tmp_path / "nowhere")
