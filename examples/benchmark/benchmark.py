@@ -1,6 +1,6 @@
 """Compare the speed of this plugin's models with that of fairseq's, on the same sentences, in one run.
 
-    python examples/benchmark/benchmark.py --family lwc|deepatt|abd|abd_paper --phase train|generate --device cpu|cuda
+    python examples/benchmark/benchmark.py --family FAMILY --phase train|generate --device cpu|cuda
 
 In a block, each system in turn makes some updates, or translates the test set. The benchmark computes the ratio of the
 speeds within each block and prints the median over the blocks. Before it measures, it compares the loss and gradients

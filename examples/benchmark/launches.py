@@ -1,6 +1,6 @@
 """Count the kernels of an update and of a decoding step on a GPU, and how long the GPU waits for them.
 
-    python examples/benchmark/launches.py --family lwc|deepatt|abd --out FILE
+    python examples/benchmark/launches.py --family FAMILY --out FILE
 
 PyTorch's profiler lists the kernels and copies that run on the GPU. The idle share is the part of the time in which
 none of them runs. The time is that of an update, or of a step, without the profiler. A step is the difference between

@@ -1,6 +1,6 @@
 """Measure how speed changes with sentence length, batch size, beam, depth or vocabulary.
 
-    python examples/benchmark/scaling.py --family lwc|deepatt|abd --phase train|generate --over WHAT [--values N ...]
+    python examples/benchmark/scaling.py --family FAMILY --phase train|generate --over WHAT [--values N ...]
 
 Runs the benchmark for each value, and writes a table, a JSON file and a plot of the target tokens a second of each
 system. Other flags go to benchmark.py.
