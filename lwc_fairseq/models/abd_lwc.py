@@ -33,7 +33,6 @@ backward translation, H heads, d width of the model, V types. True in a padding 
 """
 
 from dataclasses import dataclass
-from itertools import count
 
 import torch
 import torch.nn.functional as F
@@ -46,7 +45,7 @@ from lwc_fairseq_compat.errors import flag
 from ..data.packing import BACKWARD, REFERENCE, SOURCE, TARGET, Packing, pack_segments, pad_rows
 from ..data.reverse import reverse_inputs
 from ..modules.mixed_attention import Attend, PaddedAttention, SourceCache, TargetCache, mixed_attention_mask
-from ..modules.reverse_search import STEPS_BETWEEN_CHECKS, ReverseContextOption
+from ..modules.reverse_search import ReverseContextOption, choose_greedily
 from .interface import BidirectionalModel, DecoderAttention, ReverseContextModel, register_preset
 from .lwc_transformer import (
     SMALL,
@@ -98,41 +97,30 @@ class ABDLWCStack(CoordinatedStack):
         dropout = self.attention_dropout if self.training else 0.0
         return PaddedAttention(packing, mixed_attention_mask(packing, window), dropout)
 
-    @torch.no_grad()
-    def translate_backward(self, source: SourceCache) -> tuple[Tensor, TargetCache]:
-        """Search greedily for the backward translations.
-
-        Returns:
-            Tokens (S, T + 1), the start symbol first, the end symbol last, and then padding; and the cache with each
-            layer's keys and values of at least these tokens. Those at padding mean nothing.
-        """
+    def translate_backward(self, source: SourceCache) -> Tensor:
+        """Search greedily for the backward translations (S, T), the end symbol last, and then padding."""
         limits = self.cfg.reverse_limits(source).clamp(max=self.cfg.max_target_positions - 1)
         cache = TargetCache.beside(source, rows=len(limits))
-        token = limits.new_full((len(limits), 1), self.eos)
-        ended = torch.zeros_like(token, dtype=torch.bool)
-        tokens = [token]
-        between_checks = STEPS_BETWEEN_CHECKS if token.is_cuda else 1
-        for step in count(1):
-            states, _ = self.step(token, source, cache, BACKWARD)
-            if step % between_checks == 0 and bool(ended.all()):
-                break  # all end symbols are in the cache
-            logits = self.logits(states)[:, -1]
-            logits[:, self.padding_idx] = -torch.inf
-            at_limit = limits[:, None] == step
-            token = logits.argmax(-1, keepdim=True).masked_fill(at_limit, self.eos).masked_fill(ended, self.padding_idx)
-            tokens.append(token)
-            ended = ended | token.eq(self.eos)
-        torch.clear_autocast_cache()  # older PyTorch would reuse the weights cast here, which have no graph
-        translation = torch.cat(tokens, dim=1)
-        longest = int(translation.ne(self.padding_idx).sum(1).max())  # on a GPU, the search may have gone on after it
-        return translation[:, :longest], cache
 
-    def read_backward(self, source: SourceCache, reverse_tokens: Tensor) -> tuple[Tensor, TargetCache]:
-        """Return what :meth:`translate_backward` returns, for backward translations (S, T) that are given."""
-        tokens = self.begun(reverse_tokens)
+        def next_logits(token: Tensor, sentences: Tensor) -> Tensor:
+            states, _ = self.step(token, source, cache, BACKWARD)
+            return self.logits(states)[:, -1]
+
+        def keep(rows: Tensor) -> None:
+            nonlocal source
+            source = source.reorder(rows)
+            cache.reorder(rows)
+
+        tokens = choose_greedily(next_logits, keep, limits, self.eos, self.padding_idx)
+        at_limit = torch.arange(1, tokens.size(1) + 1, device=tokens.device) == limits[:, None]
+        return tokens.masked_fill(at_limit & tokens.ne(self.padding_idx), self.eos)
+
+    def read_backward(self, source: SourceCache, tokens: Tensor) -> TargetCache:
+        """Return a cache with each layer's keys and values of backward translations (S, T + 1), the start symbol
+        first. Those at padding mean nothing."""
         cache = TargetCache.beside(source, rows=len(tokens))
         self.step(tokens, source, cache, BACKWARD)
-        return tokens, cache
+        return cache
 
     def begun(self, reverse_tokens: Tensor) -> Tensor:
         """Return backward translations (S, T), the end symbol last, with the start symbol before them, (S, T + 1). What
@@ -161,10 +149,9 @@ class ABDLWCEncoder(LWCEncoder):
         """Return each layer's keys and values for source tokens (S, N), padded on either side, and for their backward
         translations."""
         source = super().forward(src_tokens)
-        if reverse_tokens is None:
-            translation, cache = self.stack.translate_backward(source)
-        else:
-            translation, cache = self.stack.read_backward(source, reverse_tokens)
+        tokens = self.stack.translate_backward(source) if reverse_tokens is None else reverse_tokens
+        translation = self.stack.begun(tokens)
+        cache = self.stack.read_backward(source, translation)
         # (layers, 2, S, H, T + 1, d/H): a backward translation is the only hypothesis of its sentence
         backward = cache.memory[:, :, :, :, : translation.size(1), 0]
         keys = tuple(torch.cat(pair, dim=2) for pair in zip(source.keys, backward[:, 0], strict=True))
@@ -274,7 +261,7 @@ class ABDLWCModel(LWCTransformerModel, BidirectionalModel, ReverseContextModel):
         stack, training = self.encoder.stack, self.training
         stack.eval()
         try:
-            return stack.translate_backward(LWCEncoder.forward(self.encoder, src_tokens))[0]
+            return stack.begun(stack.translate_backward(LWCEncoder.forward(self.encoder, src_tokens)))
         finally:
             stack.train(training)
 

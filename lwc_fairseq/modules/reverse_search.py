@@ -6,7 +6,6 @@ Letters: S sentences, n source tokens, T steps, d width of states. True in a pad
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import count
 from typing import NamedTuple
 
 import torch
@@ -18,6 +17,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from lwc_fairseq_compat import UserError
 
+from ..data.reverse import inputs_of
 from .mixed_attention import SourceCache
 from .recurrent import DecodingState, Memory, SteppingDecoder
 
@@ -65,6 +65,59 @@ class ReverseContextOption(ReverseLimits):
     )
 
 
+@torch.no_grad()
+def choose_greedily(
+    next_logits: Callable[[Tensor, Tensor], Tensor],
+    keep: Callable[[Tensor], None],
+    limits: Tensor,
+    eos: int,
+    pad: int,
+) -> Tensor:
+    """Choose the most probable next token in every step, without gradients.
+
+    On a CPU, sentences that have ended leave the batch together, as soon as they are a quarter of it. On a GPU, this
+    would cost more than it saves.
+
+    Args:
+        next_logits: maps the tokens (R, 1) of the sentences (R,) that are still in the batch to logits (R, V).
+        keep: is called when sentences leave, with the indices of those rows of the R that stay.
+        limits: (S,), the maximum number of steps of each sentence, at least 1. Each sentence has its own limit, so that
+            a translation does not depend on the other sentences of its batch.
+
+    Returns:
+        Tokens (S, T). The last token of a sentence is the end symbol, or the last one within the limit; those after it
+        are padding.
+    """
+    token = limits.new_full((len(limits), 1), eos)
+    sentences, last_steps = torch.arange(len(limits), device=limits.device), limits[:, None]
+    ended = torch.zeros_like(token, dtype=torch.bool)
+    columns = []
+    for step in range(1, int(limits.max()) + 1):
+        logits = next_logits(token, sentences)
+        logits[:, pad] = -torch.inf
+        token = logits.argmax(-1, keepdim=True).masked_fill(ended, pad)
+        columns.append(spread(token, sentences, len(limits), pad))
+        ended = ended | token.eq(eos) | last_steps.le(step)
+        if token.is_cuda and step % STEPS_BETWEEN_CHECKS:
+            continue
+        going = (~ended).squeeze(1).nonzero().squeeze(1)
+        if not len(going):
+            break
+        if not token.is_cuda and len(going) <= 0.75 * len(sentences):
+            keep(going)
+            token, sentences, last_steps, ended = (x[going] for x in (token, sentences, last_steps, ended))
+    torch.clear_autocast_cache()  # older PyTorch would reuse the weights cast here, which have no graph
+    tokens = torch.cat(columns, dim=1)
+    return tokens[:, : int(tokens.ne(pad).sum(1).max())]  # the search may go on after the end of the longest sentence
+
+
+def spread(values: Tensor, sentences: Tensor, total: int, missing: float = 0) -> Tensor:
+    """Return a tensor (S, ...) with the values (R, ...) of some sentences (R,), and `missing` for the others."""
+    if len(values) == total:
+        return values
+    return values.new_full((total, *values.shape[1:]), missing).index_copy(0, sentences, values)
+
+
 class ReverseTranslation(NamedTuple):
     """The result of a search, with one entry per step. The last step of a sentence emits the end symbol, or is the last
     one within the limit; tokens after it are padding."""
@@ -77,39 +130,32 @@ class ReverseTranslation(NamedTuple):
 
 @torch.no_grad()
 def search_greedily(decoder: SteppingDecoder, state: DecodingState, limits: Tensor) -> ReverseTranslation:
-    """Choose the most probable next token in every step, without dropout in `decoder` and without gradients.
+    """Run :func:`choose_greedily` on a recurrent decoder, without its dropout.
 
     Args:
         state: the state of `decoder` before its first step. Its memories are read as they are: in training, the encoder
             has applied dropout to them.
-        limits: (S,), the maximum number of steps of each sentence, at least 1. Each sentence has its own limit, so that
-            a translation does not depend on the other sentences of its batch.
+        limits: (S,), the maximum number of steps of each sentence, at least 1.
     """
     eos, pad = decoder.dictionary.eos(), decoder.dictionary.pad()
-    token = limits.new_full((len(limits), 1), eos)
-    ended = torch.zeros_like(limits, dtype=torch.bool)
-    tokens, states, masks = [token], [], []
-    between_checks = STEPS_BETWEEN_CHECKS if token.is_cuda else 1
+    states: list[Tensor] = []
+
+    def next_logits(token: Tensor, sentences: Tensor) -> Tensor:
+        nonlocal state
+        hidden, state = decoder.run(token, state)
+        states.append(spread(hidden.states, sentences, len(limits)))
+        return decoder.output_layer(decoder.read_out(hidden))[:, -1]
+
+    def keep(rows: Tensor) -> None:
+        nonlocal state
+        state = state.reorder(rows)
+
     training = decoder.training
     decoder.eval()
-    for step in count(1):
-        hidden, state = decoder.run(token, state)
-        logits = decoder.output_layer(decoder.read_out(hidden))[:, -1]
-        logits[:, pad] = -torch.inf
-        token = logits.argmax(-1, keepdim=True).masked_fill(ended[:, None], pad)
-        tokens.append(token)
-        states.append(hidden.states)
-        masks.append(ended)
-        ended = ended | token[:, 0].eq(eos) | limits.le(step)
-        if step % between_checks == 0 and bool(ended.all()):
-            break
+    tokens = choose_greedily(next_logits, keep, limits, eos, pad)
     decoder.train(training)
-    torch.clear_autocast_cache()  # older PyTorch would reuse the weights cast here, which have no graph
-    padding_mask = torch.stack(masks, dim=1)
-    steps = int((~padding_mask).sum(1).max())  # the search may go on after the end of the longest sentence
-    padding_mask, translation = padding_mask[:, :steps], torch.cat(tokens[: steps + 1], dim=1)
-    inputs = translation[:, :-1].masked_fill(padding_mask, pad)
-    return ReverseTranslation(inputs, translation[:, 1:], torch.cat(states[:steps], dim=1), padding_mask)
+    states_of_tokens = torch.cat(states[: tokens.size(1)], dim=1)
+    return ReverseTranslation(inputs_of(tokens, eos, pad), tokens, states_of_tokens, tokens.eq(pad))
 
 
 def reverse_memory(states: Tensor, padding_mask: Tensor) -> Memory:
