@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lwc_fairseq_compat import UserError
 
-from ..files import absolute, import_plugins, make_folder, read_lines
+from ..files import absolute, import_plugins, make_folder, make_place, read_lines
 from .arguments import add_first, add_user_dir, check_first, positive
 
 if TYPE_CHECKING:
@@ -339,6 +339,8 @@ def report_command(args: argparse.Namespace) -> int:
     from ..experiments.report import write_report
 
     check_first(args)
+    if args.out:
+        make_place(args.out)
     out = args.out or args.folder / REPORT
     write_report(args.folder, out, args.gold, args.gold_first, args.data, args.user_dir)
     print(f"wrote {out}")

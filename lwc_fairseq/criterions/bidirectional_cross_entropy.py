@@ -80,7 +80,7 @@ class BidirectionalCrossEntropy(ChunkedCrossEntropyCriterion):
         if not isinstance(unwrap(model), BidirectionalModel):
             raise UserError(
                 "--criterion bidirectional_cross_entropy needs a model with a backward decoder, but this has none: "
-                "train --arch abd, or use --criterion cross_entropy"
+                "train --arch abd, abd_rnmt or abd_lwc, or use --criterion cross_entropy"
             )
         target = sample["target"]
         slots = target_slots(target, self.padding_idx, sample["ntokens"])

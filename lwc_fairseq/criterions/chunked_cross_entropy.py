@@ -46,10 +46,6 @@ class ChunkedCrossEntropyCriterion(FairseqCriterion):
         cfg.check()
         self.cfg = cfg
 
-    @classmethod
-    def build_criterion(cls, cfg: ChunkedCrossEntropyConfig, task):
-        return cls(task, cfg)
-
     def forward(self, model, sample: dict, reduce: bool = True) -> tuple[Tensor, int, dict]:
         """Return the loss (in nats, summed over the batch), its denominator, and the logging output.
 

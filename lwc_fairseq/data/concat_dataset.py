@@ -1,6 +1,5 @@
 """Concatenated language pairs, ordered and batched by the length of source plus target, and packed."""
 
-import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -64,8 +63,7 @@ class ConcatPairDataset(BaseWrapperDataset):
         batch = self.dataset.collater(samples, pad_to_length)
         inputs = batch.get("net_input", {})
         if self.with_packing and "prev_output_tokens" in inputs:
-            packing = pack(inputs["src_tokens"], inputs["prev_output_tokens"], self.padding_idx)
-            inputs["packing"] = {f.name: getattr(packing, f.name) for f in dataclasses.fields(packing)}
+            inputs["packing"] = vars(pack(inputs["src_tokens"], inputs["prev_output_tokens"], self.padding_idx))
         if samples and "reverse_tokens" in samples[0]:
             by_number = {sample["id"]: sample["reverse_tokens"] for sample in samples}
             rows = [by_number[number] for number in batch["id"].tolist()]  # fairseq has sorted the batch

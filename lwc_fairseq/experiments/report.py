@@ -40,7 +40,7 @@ from ..analysis.frequency import frequency_groups
 from ..analysis.picture import make_figure
 from ..analysis.training_words import count_training_words
 from ..analysis.translations import joined, read_generated
-from ..files import import_plugins, make_place, read_lines, write_whole
+from ..files import import_plugins, read_lines, write_whole
 from ..models.interface import gives_attention
 from ..pages import as_png, definitions, html_table, image, page, prose
 from .identity import data_content, file_content
@@ -169,7 +169,6 @@ def write_report(
         UserError: the folder has no table, or one of its files or `gold` cannot be read.
     """
     finished = read_table(folder, data)
-    make_place(out)
     import_plugins(user_dirs or finished.record.user_dirs)
     sections = [results, pictures, lengths, frequencies, samples, differences, attention]
     if gold is not None:

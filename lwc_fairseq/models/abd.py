@@ -63,10 +63,6 @@ class ReverseContextConfig(ReverseLimits, RecurrentConfig):
         },
     )
 
-    def check(self) -> None:
-        super().check()
-        self.check_limits()
-
 
 class RecurrentReverseModel(RecurrentModel, ReverseContextModel):
     """A recurrent model whose decoder reads the source and a reverse translation.

@@ -64,7 +64,6 @@ class ABDLWCConfig(ReverseContextOption, LWCTransformerConfig):
 
     def check(self) -> None:
         super().check()
-        self.check_limits()
         for name in ("unshared_weights", "separate_attention"):
             if getattr(self, name):
                 raise UserError(f"{flag(name)}: abd_lwc has no such ablation; leave the option out")

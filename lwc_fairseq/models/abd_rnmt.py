@@ -82,10 +82,6 @@ class RNMTConfig(FairseqDataclass):
 class ABDRNMTConfig(ReverseContextOption, RNMTConfig):
     """The options of `abd_rnmt`. The defaults are those of the authors' program."""
 
-    def check(self) -> None:
-        super().check()
-        self.check_limits()
-
 
 class CrossAttention(nn.Module):
     """Multi-head attention of Vaswani et al. (2017) to a memory, for all positions of a sequence at once."""
@@ -249,6 +245,7 @@ class ABDRNMTDecoder(AsynchronousDecoder, RNMTDecoder):
         super().__init__(cfg, dictionary, memories=2)
         self.cfg = cfg
         self.backward_decoder = RNMTDecoder(cfg, dictionary, shared=self)
+        self.backward_decoder.need_attn = False  # nothing reads its weights
 
 
 @register_model("rnmt", dataclass=RNMTConfig)

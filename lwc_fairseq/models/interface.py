@@ -140,11 +140,13 @@ def attention_weights(model: nn.Module, src_tokens: Tensor, prev_output_tokens: 
     """Return the attention weights of a model of this plugin or of fairseq's Transformer, for a given translation.
 
     Raises:
-        UserError: the model is of another class.
+        UserError: the model is of another class, or has been prepared for generation without attention.
     """
     if isinstance(model, TransformerModelBase):
         return transformer_attention(model, src_tokens, prev_output_tokens)
     if isinstance(model, TranslationModel):
+        if not model.decoder.need_attn:
+            raise UserError("this model gives no attention: call its make_generation_fast_(need_attn=True)")
         return model.attention(src_tokens, prev_output_tokens)
     raise UserError(
         f"{type(model).__name__}: cannot read the attention weights of this model; use one of this plugin's models or "
@@ -210,6 +212,13 @@ def forward_features(model: nn.Module, net_input: dict[str, Tensor]) -> tuple[Te
             f"--criterion chunked_cross_entropy does not work with this model ({type(decoder).__name__} returns "
             "no features for a linear output layer): use label_smoothed_cross_entropy or cross_entropy, which compute "
             "the same loss"
+        )
+    is_shared = layer.weight is getattr(getattr(decoder, "embed_tokens", None), "weight", None)
+    looks_for_unused = isinstance(model, ModuleProxyWrapper) and getattr(model.module, "find_unused_parameters", False)
+    if looks_for_unused and not is_shared:
+        raise UserError(
+            "--criterion chunked_cross_entropy --find-unused-parameters: PyTorch takes the output layer of this model "
+            "for unused: add --share-decoder-input-output-embed, or use label_smoothed_cross_entropy"
         )
     features, extra = model(**net_input, features_only=True)
     return features, {**extra, "output_layer": (layer.weight, layer.bias)}

@@ -139,8 +139,8 @@ class LWCTransformerConfig(FairseqDataclass):
         for name in ("dropout", "activation_dropout", "attention_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise UserError(f"{flag(name)} {getattr(self, name)}: must be in [0, 1)")
-        if self.residual_gain is not None and not self.residual_gain > 0:
-            raise UserError(f"--residual-gain {self.residual_gain}: must be above 0")
+        if self.residual_gain is not None and not 0 < self.residual_gain < math.inf:
+            raise UserError(f"--residual-gain {self.residual_gain}: must be a number above 0")
         if self.normalize_after and self.layer_norm == "before":
             raise UserError("--layer-norm before --normalize-after: they contradict each other: leave one of them out")
         if self.unshared_weights and self.layers % 2:
@@ -387,7 +387,7 @@ class CoordinatedStack(nn.Module):
         x = self.embedding(tokens, torch.full_like(tokens, side), positions)
         for layer, attend in zip(self.layers, attentions, strict=True):
             x = layer(x, attend)
-        target.advance(new)
+        target.advance()
         return self.norm(x), attentions
 
     def logits(self, states: Tensor) -> Tensor:

@@ -72,8 +72,8 @@ class RecurrentConfig(FairseqDataclass):
             value = getattr(self, name)
             if value is not None and not 0 <= value < 1:
                 raise UserError(f"{flag(name)} {value}: must be in [0, 1)")
-        if not self.init_std > 0:  # also true of NaN
-            raise UserError(f"--init-std {self.init_std}: must be above 0")
+        if not 0 < self.init_std < math.inf:
+            raise UserError(f"--init-std {self.init_std}: must be a number above 0")
         if not 0 <= self.init_uniform < math.inf:
             raise UserError(f"--init-uniform {self.init_uniform}: must be a number from 0")
 

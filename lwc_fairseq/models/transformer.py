@@ -55,8 +55,9 @@ class ContextGateTransformer(PaperTransformer):
 
     @classmethod
     def build_decoder(cls, args, tgt_dict, embed_tokens) -> "ContextGateDecoder":
-        cfg = TransformerConfig.from_namespace(args)
-        return ContextGateDecoder(cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention)
+        if args.no_cross_attention:
+            raise UserError("--no-cross-attention: a context gate weighs source attention: leave the option out")
+        return ContextGateDecoder(TransformerConfig.from_namespace(args), tgt_dict, embed_tokens)
 
 
 class ContextGate(nn.Module):

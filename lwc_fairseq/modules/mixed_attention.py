@@ -6,8 +6,8 @@
 Here i is one of the m target tokens, and j is one of the n source tokens or m target tokens; all of them share one
 softmax. The paper writes √d_model, for a single head. With H heads, each head scales by √(d/H), as in the Transformer.
 A source token attends to the whole source and to no target token. A layer may have a window, as in Fonollosa et al.,
-*Joint Source-Target Self Attention with Locality Constraints* (2019). :func:`who_sees_whom` is the one place that says
-which token attends to which.
+*Joint Source-Target Self Attention with Locality Constraints* (2019). :func:`who_sees_whom` says which token attends to
+which. All masks are made from it; :class:`FlashAttention` needs no mask.
 
 :class:`MixedAttention` holds the projections. The softmax has no parameters. For each layout of the tokens, a
 callable computes it: :class:`PaddedAttention` or :class:`FlashAttention` for the packed stream, :class:`StepAttention`
@@ -280,7 +280,6 @@ class TargetCache:
         # (layer, keys or values, S, H, token, slot, d/H): for each head, the slots of all cached tokens are contiguous
         self.memory = like.new_empty(layers, 2, sentences, heads, 0, beam, head_dim)
         self.slots = torch.empty(sentences, beam, 0, dtype=torch.long, device=like.device)
-        self.others = self._others(0)
 
     @classmethod
     def beside(cls, source: SourceCache, rows: int) -> "TargetCache":
@@ -299,8 +298,11 @@ class TargetCache:
         return self.slots.size(1)
 
     def reserve(self, new: int) -> None:
-        """Allocate space for m new tokens, and set `others`, (S, beam, t + m, beam), which is True at the slots of
-        other hypotheses."""
+        """Allocate space for m new tokens, each in its hypothesis's own slot.
+
+        Sets `with_new`, the table of slots with these tokens, (S, beam, t + m), and `others`, (S, beam, t + m, beam),
+        which is True at the slots of other hypotheses.
+        """
         needed, capacity = self.length + new, self.memory.size(4)
         if needed > capacity:
             shape = list(self.memory.shape)
@@ -308,10 +310,9 @@ class TargetCache:
             grown = self.memory.new_empty(shape)
             grown[:, :, :, :, : self.length] = self.memory[:, :, :, :, : self.length]
             self.memory = grown
-        self.others = self._others(new)
-
-    def _others(self, new: int) -> Tensor:
-        return self._with_new(new)[..., None] != torch.arange(self.beam, device=self.slots.device)
+        of_beam = torch.arange(self.beam, device=self.slots.device)
+        self.with_new = torch.cat([self.slots, of_beam[:, None].expand(len(self.slots), -1, new)], dim=2)
+        self.others = self.with_new[..., None] != of_beam
 
     def extend(self, layer: int, new: Tensor) -> tuple[Tensor, Tensor]:
         """Write a layer's keys and values of the m new tokens, (R, m, 2, H, d/H). Gradients do not flow through the
@@ -326,14 +327,9 @@ class TargetCache:
         keys, values = self.memory[layer, :, :, :, :total].flatten(3, 4)
         return keys, values
 
-    def advance(self, new: int) -> None:
-        """Count the m new tokens as cached, after every layer has written them."""
-        self.slots = self._with_new(new)
-
-    def _with_new(self, new: int) -> Tensor:
-        """Return the table of slots with m more tokens, each in its hypothesis's own slot, (S, beam, t + m)."""
-        new_slots = torch.arange(self.beam, device=self.slots.device)[:, None].expand(len(self.slots), -1, new)
-        return torch.cat([self.slots, new_slots], dim=2)
+    def advance(self) -> None:
+        """Count the new tokens as cached, after every layer has written them."""
+        self.slots = self.with_new
 
     def reorder_hypotheses(self, order: Tensor) -> None:
         """Continue with the rows order[0], order[1], ... Row order[i] must be of the same sentence as row i."""

@@ -82,7 +82,7 @@ class AdditiveReader:
         if not query.is_cuda:
             sentences = max(1, LARGEST * sentences // (query.size(1) * self.keys.numel()))
         for part in zip(query.split(sentences), self.keys.split(sentences), scores.split(sentences), strict=True):
-            tanh = additive_tanh(*part[:2])
+            tanh = tanh_of_sum(part[0], part[1][:, None])
             part[2].view(-1).addmv_(tanh.view(-1, tanh.size(-1)), self.energy, beta=lowest)
 
 
@@ -120,7 +120,7 @@ class AdditiveReaderGradients:
         grad_score = torch._softmax_backward_data(grad_alpha, alpha, -1, alpha.dtype)  # (S, beam, n)
         self.grad_scores.append(grad_score)
 
-        tanh = additive_tanh(query, reader.keys)
+        tanh = tanh_of_sum(query, reader.keys[:, None])
         self.energy.addmv_(tanh.view(-1, dim).T, grad_score.view(-1))
         tanh2 = tanh.square_()
         for row in range(grad_score.size(1)):
@@ -142,11 +142,6 @@ class AdditiveReaderGradients:
         alphas = self.reader.alphas.permute(1, 3, 0, 2).reshape(sentences, -1, steps * beam)
         reads = grad_reads.view(steps, sentences, beam, -1).transpose(0, 1).reshape(sentences, steps * beam, -1)
         return grad_query * self.factor, self.energy, grad_keys, torch.bmm(alphas, reads)
-
-
-def additive_tanh(query: Tensor, keys: Tensor) -> Tensor:
-    """Compute tanh(W s + U h_i), (S, beam, n, d), from queries (S, beam, 1, d) and keys (S, n, d)."""
-    return tanh_of_sum(query, keys[:, None])
 
 
 class Link:

@@ -3,6 +3,7 @@
 Letters: S sentences, n source tokens, T steps, d width of states. True in a padding mask means padding.
 """
 
+import math
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -36,12 +37,13 @@ class ReverseLimits(FairseqDataclass):
     )
     max_reverse_len_b: int = field(default=0, metadata={"help": "b of the same"})
 
-    def check_limits(self) -> None:
-        """Raises UserError if an option is negative."""
-        if self.max_reverse_len_a < 0 or self.max_reverse_len_b < 0:
+    def check(self) -> None:
+        """Raises UserError naming the invalid setting."""
+        super().check()  # type: ignore[misc]  # the options of a model come after these
+        if not (0 <= self.max_reverse_len_a < math.inf and self.max_reverse_len_b >= 0):
             raise UserError(
                 f"--max-reverse-len-a {self.max_reverse_len_a} --max-reverse-len-b {self.max_reverse_len_b}: "
-                "must not be negative"
+                "must be numbers from 0"
             )
 
     def reverse_limits(self, source: Memory | SourceCache) -> Tensor:

@@ -58,6 +58,7 @@ class AgreementSearch:
     def __init__(self, generator: SequenceGenerator, reverse_generator: SequenceGenerator, reverse_models, dictionary):
         self.generator, self.reverse_generator, self.reverse_models = generator, reverse_generator, reverse_models
         self.scorer = SequenceScorer(dictionary)
+        generator.max_len = reverse_generator.max_len = min(generator.max_len, reverse_generator.max_len)
         self.pad, self.eos = dictionary.pad(), dictionary.eos()
         self.symbols_to_strip_from_output = generator.symbols_to_strip_from_output
 

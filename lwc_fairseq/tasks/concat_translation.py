@@ -75,9 +75,10 @@ class ConcatTranslationConfig(TranslationConfig):
 class ConcatTranslationTask(TranslationTask):
     """fairseq's translation task, with pairs ordered and batched by source plus target length.
 
-    --max-tokens limits the number of source plus target tokens of a batch. For models that read the packed stream
-    (`lwc_transformer`), the data loader computes the indices of this stream on the CPU and adds them to the batch. For
-    other models, it adds nothing. The task translates an empty line to an empty line.
+    --max-tokens limits the number of source plus target tokens of a batch. To a batch of a model that reads the packed
+    stream (`lwc_transformer`), the data loader adds the indices of this stream, which it computes on the CPU. To a
+    batch of a model that reads reverse translations of the data, it adds these. The task translates an empty line to an
+    empty line.
     """
 
     cfg: ConcatTranslationConfig
@@ -207,10 +208,11 @@ class ConcatTranslationTask(TranslationTask):
         alignment = getattr(args, "print_alignment", None)
         replaces_unk = getattr(args, "replace_unk", None) is not None
         others = [getattr(args, name, None) for name in ("score_reference", "lm_path")]
-        if self.cfg.agreement_path and any([*others, alignment, replaces_unk, self.cfg.reverse_target]):
+        others += [alignment, replaces_unk, self.cfg.reverse_target, self.cfg.reverse_from_data]
+        if self.cfg.agreement_path and any(others):
             raise UserError(
-                "--agreement-path cannot be combined with --reverse-target, --print-alignment, --replace-unk, "
-                "--score-reference or --lm-path: leave those out (--path names left-to-right models)"
+                "--agreement-path cannot be combined with --reverse-target, --reverse-from-data, --print-alignment, "
+                "--replace-unk, --score-reference or --lm-path: leave those out (--path names left-to-right models)"
             )
         alpha, unnormalized = getattr(args, "lenpen", 1.0), getattr(args, "unnormalized", False)
         penalty = choose_penalty(alpha, self.cfg.gnmt_length_penalty, unnormalized)
@@ -225,6 +227,12 @@ class ConcatTranslationTask(TranslationTask):
         if self.cfg.agreement_path:
             # The task keeps the models, because fairseq's interface in Python builds a generator for each call.
             self.reverse_models = self.reverse_models or load_reverse_models(self)
+            source, target = resolve_max_positions(*limits, *(model.max_positions() for model in self.reverse_models))
+            if (source, target) != resolve_max_positions(*limits):
+                raise UserError(
+                    f"--agreement-path: its models are limited to {source} source and {target} target tokens, fewer "
+                    f"than those of --path: add --max-source-positions {source} --max-target-positions {target}"
+                )
             weight = next(models[0].parameters())
             for model in self.reverse_models:
                 model.to(device=weight.device, dtype=weight.dtype)
@@ -249,6 +257,10 @@ class ConcatTranslationTask(TranslationTask):
             translate_empty_sources(hypotheses, sample["net_input"]["src_tokens"], self.source_dictionary)
         if not self.cfg.reverse_target:
             return hypotheses
+        if isinstance(generator, SequenceScorer):  # its attention is (m, n), that of searches (n, m)
+            for (hypothesis,) in hypotheses:
+                if hypothesis["attention"] is not None:
+                    hypothesis["attention"] = hypothesis["attention"].T
         pad, eos = self.target_dictionary.pad(), self.target_dictionary.eos()
         if sample.get("target") is not None:
             sample["target"].copy_(reverse_targets(sample["target"], pad))

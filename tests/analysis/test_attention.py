@@ -67,6 +67,13 @@ def test_another_kind_of_model_is_refused():
         attention_weights(lstm, *random_batch([(4, 3)], types=15))
 
 
+def test_a_model_without_attention_is_refused():
+    model = make_lwc()
+    model.make_generation_fast_(need_attn=False)
+    with pytest.raises(ValueError, match=r"gives no attention: call its make_generation_fast_\(need_attn=True\)"):
+        attention_weights(model, *random_batch([(4, 3)], types=15))
+
+
 def test_self_attention_of_the_transformer_sees_what_was_read():
     model = make_transformer()
     src, prev = random_batch([(4, 3), (2, 6)], types=15)

@@ -1,5 +1,6 @@
 """Commands that cannot do what they are asked end with one line that says what to do instead."""
 
+import re
 import shutil
 import sys
 
@@ -25,6 +26,7 @@ from lwc_fairseq_compat import UserError
 
 STOCK = ("--arch", "transformer", "--encoder-layers", "1", "--decoder-layers", "1", "--encoder-embed-dim", "8")
 STOCK += ("--encoder-ffn-embed-dim", "8", "--decoder-attention-heads", "2", "--encoder-attention-heads", "2")
+SHORT = ("--max-source-positions", "20", "--max-target-positions", "15", "--skip-invalid-size-inputs-valid-test")
 TEXT = "ba de\nfi\n"
 
 
@@ -36,9 +38,10 @@ def training(data, out, *flags):
 def right_to_left(tiny_data, tmp_path_factory):
     """Checkpoints of a model of ours and of fairseq's, trained with --reverse-target."""
     folder = tmp_path_factory.mktemp("right_to_left")
-    for name, flags in {"lwc": TINY_LWC[2:], "stock": STOCK}.items():
+    models = {"lwc": TINY_LWC[2:], "stock": STOCK, "short": (*TINY_LWC[2:], *SHORT)}
+    for name, flags in models.items():
         run(*training(tiny_data, folder / name, *TASK, *flags, "--reverse-target"))
-    return {name: folder / name / "checkpoint_last.pt" for name in ("lwc", "stock")}
+    return {name: folder / name / "checkpoint_last.pt" for name in models}
 
 
 class TestCheckpoints:
@@ -76,6 +79,10 @@ class TestCheckpoints:
         message = refused(*translate, *TASK, stdin=TEXT)
         assert "was trained with --reverse-target: add --reverse-target" in message
         assert hypotheses(run(*translate, *TASK, "--reverse-target", stdin=TEXT).stdout)
+        if command == "fairseq-generate":  # fairseq's own models give attention here, of a shape that searches do not
+            scored = run(*translate, *TASK, "--reverse-target", "--score-reference").stdout
+            references = dict(re.findall(r"T-(\d+)\t(.*)", scored))
+            assert references and dict(re.findall(r"H-(\d+)\t.*?\t(.*)", scored)) == references
 
     @pytest.mark.parametrize("command", ["fairseq-generate", "fairseq-interactive"])
     def test_trained_from_left_to_right(self, tiny_data, tiny_checkpoint, right_to_left, command):
@@ -84,6 +91,10 @@ class TestCheckpoints:
         assert "was trained without --reverse-target: leave out --reverse-target" in message
         both = ("--agreement-path", right_to_left["lwc"])
         assert hypotheses(run(*translate, *both, stdin=TEXT).stdout)
+        message = refused(*translate, "--agreement-path", right_to_left["short"], stdin=TEXT)
+        assert "its models are limited to 20 source and 15 target tokens" in message
+        assert message.endswith("add --max-source-positions 20 --max-target-positions 15")
+        assert hypotheses(run(*translate, "--agreement-path", right_to_left["short"], *SHORT, stdin=TEXT).stdout)
 
     def test_resumed_in_the_other_direction(self, tiny_data, tiny_checkpoint, right_to_left, tmp_path):
         shutil.copytree(right_to_left["lwc"].parent, tmp_path / "r2l")

@@ -288,5 +288,6 @@ def test_options_that_need_others(translated, checkpoints, tmp_path):
         ((*training, *TASK, "--reverse-from-data"), "--reverse-from-data is an option of fairseq-generate"),
         ((*generation, "--path", checkpoints["lwc"]), "a model of --path reads no reverse translation"),
         (("fairseq-interactive", *generation[1:], "--path", checkpoints["abd"]), "--reverse-from-data needs binary"),
+        ((*generation, "--path", checkpoints["abd"], "--agreement-path", "r2l.pt"), "combined with --reverse-target"),
     ):
         assert message in refused(*command, stdin="ba\n"), message

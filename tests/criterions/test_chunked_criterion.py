@@ -121,6 +121,12 @@ def test_distributed_training_that_looks_for_unused_parameters(name, output, tmp
         wrapped = ModuleProxyWrapper(DistributedDataParallel(model, find_unused_parameters=True))
         ours(0.1, False)(wrapped, sample())[0].backward()
         assert model.get_parameter(output).grad is not None
+        wrapped = ModuleProxyWrapper(DistributedDataParallel(make_transformer(), find_unused_parameters=True))
+        ours(0.1, False)(wrapped, sample())[0].backward()
+        untied = make_transformer(arch="transformer")
+        wrapped = ModuleProxyWrapper(DistributedDataParallel(untied, find_unused_parameters=True))
+        with pytest.raises(ValueError, match="add --share-decoder-input-output-embed, or use label_smoothed_cross"):
+            ours(0.1, False)(wrapped, sample())
     finally:
         torch.distributed.destroy_process_group()
 

@@ -329,8 +329,9 @@ class TestConfiguration:
         [
             ({"hidden_dim": 0}, "--hidden-dim 0: must be at least 1"),
             ({"dropout": 1.0}, r"--dropout 1.0: must be in \[0, 1\)"),
-            ({"init_std": 0.0}, "--init-std 0.0: must be above 0"),
-            ({"max_reverse_len_a": -1.0}, "--max-reverse-len-a -1.0 --max-reverse-len-b 0: must not be negative"),
+            ({"init_std": 0.0}, "--init-std 0.0: must be a number above 0"),
+            ({"max_reverse_len_a": math.inf}, "--max-reverse-len-a inf --max-reverse-len-b 0: must be numbers from 0"),
+            ({"max_reverse_len_a": -1.0}, "--max-reverse-len-a -1.0 --max-reverse-len-b 0: must be numbers from 0"),
         ],
     )
     def test_impossible_settings_are_refused_by_name(self, settings, message):

@@ -239,7 +239,7 @@ class TestDecoding:
     [
         ({"unshared_weights": True, "layers": 2}, "--unshared-weights: abd_lwc has no such ablation"),
         ({"separate_attention": True}, "--separate-attention: abd_lwc has no such ablation"),
-        ({"max_reverse_len_b": -1}, "--max-reverse-len-a 2.0 --max-reverse-len-b -1: must not be negative"),
+        ({"max_reverse_len_b": -1}, "--max-reverse-len-a 2.0 --max-reverse-len-b -1: must be numbers from 0"),
         ({"windows": "3"}, "--windows 3: 1 widths, but --layers 3"),
     ],
 )

@@ -255,7 +255,7 @@ class TestDecoding:
         ({"decoder_layers": 0}, "--decoder-layers 0: must be at least 1"),
         ({"attention_heads": 3}, "--embed-dim 8 is not divisible by --attention-heads 3: choose"),
         ({"attention_dropout": 1.0}, r"--attention-dropout 1.0: must be in \[0, 1\)"),
-        ({"max_reverse_len_b": -1}, "--max-reverse-len-a 2.0 --max-reverse-len-b -1: must not be negative"),
+        ({"max_reverse_len_b": -1}, "--max-reverse-len-a 2.0 --max-reverse-len-b -1: must be numbers from 0"),
     ],
 )
 def test_invalid_settings(settings, message):

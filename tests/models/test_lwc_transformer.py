@@ -366,7 +366,7 @@ class TestConfiguration:
             ({"layers": 0}, "--layers 0: must be at least 1"),
             ({"attention_heads": -2}, "--attention-heads -2: must be at least 1"),
             ({"dropout": 1.0}, r"--dropout 1.0: must be in \[0, 1\)"),
-            ({"residual_gain": 0.0}, "--residual-gain 0.0: must be above 0"),
+            ({"residual_gain": 0.0}, "--residual-gain 0.0: must be a number above 0"),
             ({"alignment_layer": 14}, "--alignment-layer 14: with 14 layers on the target side it must be from -14"),
             ({"layers": 5, "unshared_weights": True}, "--layers 5 --unshared-weights: half of the layers serve the"),
             ({"layers": 4, "windows": "3,5,7"}, "--windows 3,5,7: 3 widths, but --layers 4: give each layer a width"),

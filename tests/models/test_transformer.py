@@ -130,3 +130,10 @@ def test_an_ensemble_with_lwc_shares_a_search(tiny_data):
     generator = SequenceGenerator(models, make_dictionary(17), beam_size=2, max_len_a=0, max_len_b=5)
     found = generator.generate(models, {"net_input": {"src_tokens": src, "src_lengths": src.ne(PAD).sum(1)}})
     assert len(found) == 2 and all(beam[0]["score"].isfinite() for beam in found)
+
+
+def test_a_context_gate_needs_source_attention():
+    args = argparse.Namespace(encoder_embed_dim=8, no_cross_attention=True)
+    task = SimpleNamespace(source_dictionary=make_dictionary(20), target_dictionary=make_dictionary(20))
+    with pytest.raises(ValueError, match="--no-cross-attention: a context gate weighs source attention: leave"):
+        ARCH_MODEL_REGISTRY["transformer_context_gate"].build_model(args, task)

@@ -30,7 +30,7 @@ def test_both_caches_group_rows_alike():
         source = source_cache().reorder(torch.arange(2).repeat_interleave(beam))
         target = TargetCache(1, 2, beam, heads=2, head_dim=4, like=torch.zeros(()))
         target.reserve(1)
-        target.advance(1)
+        target.advance()
         target.reorder(torch.tensor(order))
         source = source.reorder(torch.tensor(order))
         assert (source.beam, len(source.padding_mask)) == (target.beam, target.memory.size(2)), order

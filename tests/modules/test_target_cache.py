@@ -36,7 +36,7 @@ def test_target_cache_is_what_copying_would_make(orders):
         for layer in range(2):
             _, values = cache.extend(layer, new[layer])
         others = cache.others
-        cache.advance(1)
+        cache.advance()
         copied = torch.cat([copied, new[1, :, :, 1]], dim=1)
         assert torch.equal(held(cache, values), copied)
         _, _, token, slot = (~others).nonzero().unbind(1)
