@@ -91,7 +91,9 @@ class TestTranslations:
     def test_scores_are_those_of_the_plugin(self, exported, translate, tiny_data, tiny_text):
         checkpoint, folder = exported
         sources = (tiny_text / "test.de").read_text()
-        printed = run("fairseq-interactive", tiny_data, *TASK, "--path", checkpoint, "--cpu", stdin=sources).stdout
+        reverse = ("--reverse-target",) if load(checkpoint, tiny_data).cfg.task.reverse_target else ()
+        translate_by_fairseq = ("fairseq-interactive", tiny_data, *TASK, "--path", checkpoint, "--cpu", *reverse)
+        printed = run(*translate_by_fairseq, stdin=sources).stdout
         expected = [line.split("\t")[1:] for line in printed.splitlines() if line.startswith("H-")]
         found = [line.split("\t") for line in translate(folder, sources, "--scores").stdout.splitlines()]
         assert [text for _, text in found] == [text for _, text in expected]
@@ -204,8 +206,8 @@ def test_a_folder_that_exists(tiny_data, tmp_path):
 
 OTHERS = {
     "LSTMModel": TINY_LSTM,
-    "lwc_transformer_small": (*FAMILIES["lwc"], "--separate-attention"),
-    "transformer_context_gate": (*TINY_TRANSFORMER, "--arch", "transformer_context_gate"),
+    "LWCTransformerModel": (*FAMILIES["lwc"], "--separate-attention"),
+    "ContextGateTransformer": (*TINY_TRANSFORMER, "--arch", "transformer_context_gate"),
 }
 
 
