@@ -93,8 +93,8 @@ def main() -> None:
     except UserError as error:
         sys.exit(f"lwc-fairseq: error: {error}")
     except ModuleNotFoundError as error:
-        if package_that_raised(error) not in ("lwc_fairseq", "fairseq"):  # a plugin of the user raised it
-            raise
+        if package_that_raised(error) not in ("lwc_fairseq", "lwc_fairseq_compat", "fairseq"):
+            raise  # a plugin of the user has raised it
         sys.exit(f"lwc-fairseq: error: {how_to_install(error)}")
     except KeyboardInterrupt as stop:
         how_to_go_on = "; the same command goes on from here" if sys.argv[1:2] in (["table"], ["reverse"]) else ""

@@ -354,6 +354,7 @@ def test_each_preset_has_a_configuration(tiny_data, tmp_path, right_to_left, nam
     family = name.split("_")[0]
     sizes = [f"++model.{size}" for size in TINY_SIZES.get(family, TINY_SIZES["recurrent"])]
     sizes += [f"model.reverse_model={right_to_left}"] if family == "nsc" else []
+    sizes += ["++model.windows='3,5'"] if "local" in name else []  # of the two layers
     hydra_train(tiny_data, tmp_path, name, *sizes)
     assert saved(tmp_path)["cfg"]["model"]["_name"] == name
 
