@@ -153,11 +153,11 @@ VALUES = {
     ),
     "must be a number that is not negative": (
         within(0),
-        (*("weight_decay", "momentum", "rmsprop_momentum", "min_lr", "end_learning_rate"),),
+        ("weight_decay", "momentum", "rmsprop_momentum", "min_lr", "end_learning_rate"),
     ),
     # With 0, a weight without a gradient becomes 0 / 0.
     "must be a number above 0": (
-        lambda value: 0 < value < inf,
+        lambda value: within(0)(value) and value != 0,
         ("adam_eps", "adamax_eps", "adadelta_eps", "lamb_eps", "rmsprop_eps"),
     ),
     "must be in [0, 1)": (within(0, 1), ("rmsprop_rho", "adadelta_rho")),

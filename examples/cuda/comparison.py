@@ -67,8 +67,8 @@ def reference(machine: Machine, family: str, name: str) -> Losses:
     conditions."""
     folder = machine.out / "models" / f"{family}_cpu_{name}"
     kept = folder / "losses.json"
-    found = json.loads(kept.read_text()) if kept.exists() else {}
-    if found.get("conditions") != machine.conditions:
+    record = json.loads(kept.read_text()) if kept.exists() else {}
+    if record.get("conditions") != machine.conditions:
         print("  the same updates on the CPU", flush=True)
         empty_folder(folder)
         _, last = updates(machine)
@@ -76,9 +76,9 @@ def reference(machine: Machine, family: str, name: str) -> Losses:
             machine, folder, family, *optimizer(family, name), "--max-update", last, "--cpu", "--no-save"
         )
         machine.run_on_cpu(command, folder / "train.log")
-        found = {"conditions": machine.conditions, "losses": read_losses(folder / "train.log", 1, last)}
-        write_whole(kept, json.dumps(found))
-    return {int(update): loss for update, loss in found["losses"].items()}
+        record = {"conditions": machine.conditions, "losses": read_losses(folder / "train.log", 1, last)}
+        write_whole(kept, json.dumps(record))
+    return {int(update): loss for update, loss in record["losses"].items()}
 
 
 def train(machine: Machine, folder: Path, family: str, precision: Precision) -> Losses:

@@ -114,13 +114,6 @@ class ABDLWCStack(CoordinatedStack):
         at_limit = torch.arange(1, tokens.size(1) + 1, device=tokens.device) == limits[:, None]
         return tokens.masked_fill(at_limit & tokens.ne(self.padding_idx), self.eos)
 
-    def read_backward(self, source: SourceCache, tokens: Tensor) -> TargetCache:
-        """Return a cache with each layer's keys and values of backward translations (S, T + 1), the start symbol
-        first. Those at padding mean nothing."""
-        cache = TargetCache.beside(source, rows=len(tokens))
-        self.step(tokens, source, cache, BACKWARD)
-        return cache
-
     def begun(self, reverse_tokens: Tensor) -> Tensor:
         """Return backward translations (S, T), the end symbol last, with the start symbol before them, (S, T + 1). What
         the table of positions is too short for is left out."""
@@ -150,7 +143,8 @@ class ABDLWCEncoder(LWCEncoder):
         source = super().forward(src_tokens)
         tokens = self.stack.translate_backward(source) if reverse_tokens is None else reverse_tokens
         translation = self.stack.begun(tokens)
-        cache = self.stack.read_backward(source, translation)
+        cache = TargetCache.beside(source, rows=len(translation))
+        self.stack.step(translation, source, cache, BACKWARD)  # keys and values at padding mean nothing
         # (layers, 2, S, H, T + 1, d/H): a backward translation is the only hypothesis of its sentence
         backward = cache.memory[:, :, :, :, : translation.size(1), 0]
         keys = tuple(torch.cat(pair, dim=2) for pair in zip(source.keys, backward[:, 0], strict=True))

@@ -300,8 +300,8 @@ class TargetCache:
     def reserve(self, new: int) -> None:
         """Allocate space for m new tokens, each in its hypothesis's own slot.
 
-        Sets `with_new`, the table of slots with these tokens, (S, beam, t + m), and `others`, (S, beam, t + m, beam),
-        which is True at the slots of other hypotheses.
+        `with_new`, (S, beam, t + m), becomes the table of slots with these tokens. `others`, (S, beam, t + m, beam),
+        becomes True at the slots of other hypotheses.
         """
         needed, capacity = self.length + new, self.memory.size(4)
         if needed > capacity:

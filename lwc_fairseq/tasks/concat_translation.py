@@ -201,7 +201,7 @@ class ConcatTranslationTask(TranslationTask):
                 "nsc_rt and nsc_hs read one"
             )
         limits = [self.max_positions(), *(model.max_positions() for model in models)]
-        self.longest_source, _ = resolve_max_positions(*limits)
+        self.longest_source, longest_target = resolve_max_positions(*limits)
         build = super().build_generator
         if seq_gen_cls is not None:
             return build(models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
@@ -228,7 +228,7 @@ class ConcatTranslationTask(TranslationTask):
             # The task keeps the models, because fairseq's interface in Python builds a generator for each call.
             self.reverse_models = self.reverse_models or load_reverse_models(self)
             source, target = resolve_max_positions(*limits, *(model.max_positions() for model in self.reverse_models))
-            if (source, target) != resolve_max_positions(*limits):
+            if (source, target) != (self.longest_source, longest_target):
                 raise UserError(
                     f"--agreement-path: its models are limited to {source} source and {target} target tokens, fewer "
                     f"than those of --path: add --max-source-positions {source} --max-target-positions {target}"

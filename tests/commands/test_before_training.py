@@ -67,6 +67,7 @@ def schedule(name, *flags):
         (("--adam-betas", "0.9"), "--adam-betas 0.9: give two numbers"),
         (("--optimizer", "adamax", "--adamax-betas", "0.9"), "--adamax-betas 0.9: give two numbers"),
         (("--optimizer", "fused_adam", "--adam-eps", "-1"), "--adam-eps -1.0: must be a number above 0"),
+        (("--optimizer", "rmsprop", "--rmsprop-eps", "0"), "--rmsprop-eps 0.0: must be a number above 0"),
         (("--optimizer", "rmsprop", "--rmsprop-rho", "1.5"), "--rmsprop-rho 1.5: must be in"),
         (("--lr", "-0.1"), "--lr -0.1: give learning rates"),
         (("--update-freq", "0"), "--update-freq 0: give whole numbers from 1"),
