@@ -1,4 +1,4 @@
-"""Repetition and omission: what a translation says too often, and what it leaves out of the source."""
+"""What a translation says too often, what it leaves out of the source, and how well it begins and ends."""
 
 import html
 from collections import Counter
@@ -28,6 +28,9 @@ FREQUENT = 50
 
 LEAST_PROBABILITY = 0.1
 """The least probability of a translation. Many less probable words are function words."""
+
+ENDS = {"first": slice(0, 4), "last": slice(-4, None)}
+"""The words at the ends of a sentence. Decoders that read in one direction are compared by four words of each end."""
 
 Lexicon = dict[str, set[str]]
 """The translations of each content word of the source language."""
@@ -235,6 +238,41 @@ def by_word(missing: list[list[str]], expected: list[list[str]], lexicon: Lexico
         for word, of_word in lines.items()
     ]
     return sorted(found, key=lambda entry: -len(entry["lines"]))  # those of equal number in the order of their lines
+
+
+def wrong_words(line: str, references: Sequence[str], part: slice) -> tuple[int, int]:
+    """Return how many words of a part of a sentence are wrong, and of how many:
+
+        max(|h|, |r|) − |h ∩ r|   of   max(|h|, |r|)
+
+    h and r are the bags of words of this part of the translation and of a reference. Of several references, the one
+    with the smallest share of wrong words counts.
+    """
+    words = Counter(line.split()[part])
+    pairs = []
+    for reference in references:
+        expected = Counter(reference.split()[part])
+        longer = max(words.total(), expected.total())
+        pairs.append((longer - (words & expected).total(), longer))
+    return min(pairs, key=lambda pair: pair[0] / max(1, pair[1]))
+
+
+def at_the_ends(systems: dict[str, list[str]], references: list[list[str]]) -> dict[str, dict[str, dict]]:
+    """Return for both :data:`ENDS` of the sentences, and for each system, the percentage of :func:`wrong_words` there,
+    and the numbers of sentences with fewer and more of them than the first system has."""
+    of_lines = list(zip(*references, strict=True))
+    ends: dict[str, dict[str, dict]] = {}
+    for end, part in ENDS.items():
+        pairs = {
+            name: [wrong_words(line, of_line, part) for line, of_line in zip(lines, of_lines, strict=True)]
+            for name, lines in systems.items()
+        }
+        differences = fewer_and_more({name: [wrong for wrong, _ in of_name] for name, of_name in pairs.items()})
+        ends[end] = {}
+        for name, of_name in pairs.items():
+            wrong, words = map(sum, zip(*of_name, strict=True))
+            ends[end][name] = {"wrong": round(100 * wrong / max(1, words), 2), **differences[name]}
+    return ends
 
 
 def fewer_and_more(counts: dict[str, list[int]]) -> dict[str, dict[str, int]]:

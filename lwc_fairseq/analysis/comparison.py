@@ -1,10 +1,10 @@
 """Comparison of several systems' translations: scores, scores by source length and by frequency of words, repetition
-and omission, and the largest differences."""
+and omission, errors at both ends, and the largest differences."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import cycle
+from itertools import chain, cycle
 from typing import TYPE_CHECKING
 
 from matplotlib.axes import Axes
@@ -15,7 +15,7 @@ from sacrebleu.metrics import CHRF, TER
 from lwc_fairseq_compat import UserError
 
 from ..pages import Section, as_markdown
-from .adequacy import LEAST_PROBABILITY, omission, repetition
+from .adequacy import LEAST_PROBABILITY, at_the_ends, omission, repetition
 from .fonts import fonts_for
 from .frequency import DEFINITION, frequency_groups
 from .translations import RANDOMIZATION, TESTS, Score, Translations, bleu, comet_scores, significance
@@ -76,6 +76,7 @@ class Comparison:
     signatures: dict[str, str]
     scores: dict[str, dict[str, float]]  # by system, then by metric; and the length ratio, and p (not for the first)
     repetition: dict[str, dict[str, float]]  # as :func:`repetition` returns it
+    ends: dict[str, dict[str, dict]]  # as :func:`at_the_ends` returns it
     omission: dict = field(default_factory=dict)  # as :func:`omission` returns it
     groups: list[dict] = field(default_factory=list)
     frequencies: list[dict] = field(default_factory=list)  # as :func:`frequency_groups` returns it
@@ -115,6 +116,7 @@ def compare(
         assert sentences.source is not None
         omitted = omission(sentences.systems, sentences.references, sentences.source, bitext)
     repeated = repetition(sentences.systems, sentences.references)
+    ends = at_the_ends(sentences.systems, sentences.references)
     metrics = {**{name: bleu(options) for name, options in VARIANTS.items()}, "chrF2": CHRF()}
     if ter:
         metrics["TER"] = TER()
@@ -136,7 +138,7 @@ def compare(
         signatures["COMET"] = signature
     for name, value in comet.items():
         scores[name]["COMET"] = value
-    return Comparison(signatures, scores, repeated, omitted, groups, rare, differences=largest, worst=worst)
+    return Comparison(signatures, scores, repeated, ends, omitted, groups, rare, differences=largest, worst=worst)
 
 
 def length_groups(sentences: Sentences, bounds: Sequence[int]) -> list[dict]:
@@ -201,6 +203,7 @@ def sections(comparison: Comparison) -> Iterator[Section]:
     ]
     yield Section("", [rows, f"Scores: sacrebleu; p: {TESTS[RANDOMIZATION].title}.", *signatures])
     yield repetition_and_omission(comparison)
+    yield at_the_ends_section(comparison.ends)
     if comparison.groups:
         columns = [f"BLEU, {name}" for name in systems] + [f"length, {name}" for name in [*systems, "reference"]]
         rows = [["words", "sentences", *columns]]
@@ -256,6 +259,20 @@ def repetition_and_omission(comparison: Comparison) -> Section:
             if words := found["words"]:
                 parts += [most_frequent(words), f"The words that {name} leaves untranslated most often. {LINES}"]
     return Section("Repetition and omission" if omitted else "Repetition", parts)
+
+
+def at_the_ends_section(ends: dict[str, dict[str, dict]]) -> Section:
+    first = next(iter(ends["first"]))
+    fewer_or_more = f"sentences with fewer / more than {first}"
+    rows = [["", "wrong of the first 4 words, %", fewer_or_more, "wrong of the last 4 words, %", fewer_or_more]]
+    for name in ends["first"]:
+        cells = [(f"{of_end[name]['wrong']:.2f}", signs(of_end[name])) for of_end in ends.values()]
+        rows.append([name, *chain(*cells)])
+    explanation = (
+        "Of the first or last 4 words of a sentence, those are wrong that the reference does not have among its first "
+        "or last 4 words. Their order does not count. Full stops are words, too. Lower is better."
+    )
+    return Section("At the ends of sentences", [rows, explanation])
 
 
 def most_frequent(words: list[dict]) -> list[list[str]]:

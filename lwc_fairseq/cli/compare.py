@@ -15,8 +15,8 @@ def add_compare(commands) -> None:
         "compare",
         help="compare translations of several systems",
         description="Print scores with sacrebleu's signatures, a two-sided paired test against the first system, "
-        "scores by source length, by frequency of words and by part of speech, repetition and omission, and the "
-        "sentences on which the systems differ most.",
+        "scores by source length, by frequency of words and by part of speech, repetition and omission, errors at both "
+        "ends of sentences, and the sentences on which the systems differ most.",
     )
     add = compare.add_argument
     add("systems", nargs="+", type=named_path, metavar="NAME=FILE", help="text, or fairseq-generate's output")

@@ -1,4 +1,4 @@
-"""Repetition and omission: values computed by hand, and what `compare` prints of them."""
+"""Repetition, omission and errors at both ends: values computed by hand, and what `compare` prints of them."""
 
 import json
 import sys
@@ -11,6 +11,7 @@ from conftest import refusal
 from lwc_fairseq import cli
 from lwc_fairseq.analysis import adequacy
 from lwc_fairseq.analysis.adequacy import (
+    at_the_ends,
     omission,
     otem,
     repetition,
@@ -18,6 +19,7 @@ from lwc_fairseq.analysis.adequacy import (
     share_repeated,
     untranslated,
     words_to_translate,
+    wrong_words,
 )
 from lwc_fairseq.analysis.comparison import Sentences, compare, markdown
 from lwc_fairseq.analysis.comparison_page import write_comparison
@@ -62,6 +64,37 @@ def test_repetition_of_systems_and_of_the_reference():
     assert found["one"] == {"repeated": 28.57, "beyond references": 14.29, "OTEM-2": round(otem_2, 2)}  # 2 and 1 of 7
     assert found["two"]["fewer"] == 1 and found["two"]["more"] == 1  # in the last sentence and in the second
     assert found["reference"] == {"repeated": 33.33}
+
+
+@pytest.mark.parametrize(
+    ("line", "references", "first", "last"),
+    [
+        ("a b c d e f", ["a b c d e f"], (0, 4), (0, 4)),
+        ("b a x d e f", ["a b c d e f"], (1, 4), (1, 4)),  # x; the order does not count
+        ("c d e f a b", ["a b c d e f"], (2, 4), (2, 4)),  # all words are right, but not at this end
+        ("a a a a", ["a b a c d"], (2, 4), (3, 4)),
+        ("a b", ["a b c d e f"], (2, 4), (4, 4)),  # missing words are wrong, too
+        ("a b c d e f", ["e f"], (4, 4), (2, 4)),
+        ("", ["a"], (1, 1), (1, 1)),
+        ("", [""], (0, 0), (0, 0)),
+        ("a b c", ["a b x y", "a b c d e"], (1, 4), (2, 4)),  # for each end, the nearest reference
+    ],
+)
+def test_wrong_words_at_both_ends(line, references, first, last):
+    assert wrong_words(line, references, adequacy.ENDS["first"]) == first
+    assert wrong_words(line, references, adequacy.ENDS["last"]) == last
+
+
+def test_systems_are_compared_at_both_ends():
+    systems = {"one": ["a b c d e f", "x y", "a"], "two": ["x b c d e f", "a y", "b"]}
+    found = at_the_ends(systems, [["a b c d e f", "a b", "a"]])
+    # Of 4 + 2 + 1 words at the beginning, x and y are wrong; x, y and b. At the end: x and y; y and b.
+    assert found["first"] == {"one": {"wrong": 28.57}, "two": {"wrong": 42.86, "fewer": 1, "more": 2}}
+    assert found["last"] == {"one": {"wrong": 28.57}, "two": {"wrong": 28.57, "fewer": 1, "more": 1}}
+    page = markdown(compare(Sentences(systems, [["a b c d e f", "a b", "a"]])))
+    assert "## At the ends of sentences" in page and "| two | 42.86 | 1 / 2 | 28.57 | 1 / 1 |" in page
+    page = markdown(compare(Sentences({"none": [""]}, [[""]])))
+    assert "| none | 0.00 |  | 0.00 |  |" in page
 
 
 def test_words_that_a_reference_translates_are_expected():
