@@ -18,7 +18,7 @@ from lwc_fairseq.experiments.training_log import Losses, plot_losses
 PANELS = {
     "LWC": (
         *("transformer", "lwc", "lwc_unshared", "lwc_separate", "lwc_no_sides", "lwc_no_positions", "context_gate"),
-        *("lwc_windows", "abd_lwc"),
+        *("lwc_windows", "abd_lwc", "abd_lwc_windows"),
     ),
     "DeepAtt": (
         *("rnnsearch", "deepatt_1", "deepatt_3", "deepatt", "deepnmt", "vdeepatt", "wideatt", "mheadnmt", "udeepatt"),

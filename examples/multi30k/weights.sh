@@ -1,17 +1,20 @@
 #!/usr/bin/env bash
-# Pack the models that train.sh has trained, one for each row of its table: weights in half precision, dictionaries, the
-# codes of the sub-words, and a model card with the scores. `lwc-fairseq translate PACK` and `load` take a pack.
+# Pack the models of a table, the first seed of each row: weights in half precision, dictionaries, the codes of the
+# sub-words, and a model card with the scores. `lwc-fairseq translate PACK` and `load` take a pack.
 #
-#   bash examples/multi30k/weights.sh [--out FOLDER]
+#   bash examples/multi30k/weights.sh [--out FOLDER] [--table FOLDER]
 #
-#   --out  the folder that prepare.sh wrote (default: runs/multi30k); the packs and their checksums go to its folder `packs`
+#   --out    the folder that prepare.sh wrote (default: runs/multi30k); the packs and their checksums go to its folder
+#            `packs`
+#   --table  the folder of the table (default: `table` in the first folder, where train.sh writes)
 source "$(dirname "$0")/../recipe.sh"
-parse '--out=' "$@"
+table=''
+parse '--out= --table=' "$@"
 [ ${#words[@]} = 0 ] || usage
 out=${out:-$PWD/runs/multi30k}
 needs_data
-table=$out/table
-[ -f "$table/table.json" ] || fail "$table/table.json: no such file: run train.sh first"
+table=$(absolute "${table:-$out/table}")
+[ -f "$table/table.json" ] || fail "$table/table.json: no such file: train the models first, or give another --table"
 
 mkdir -p "$out/packs"
 for run in "$table"/*/seed1; do

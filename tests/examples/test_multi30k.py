@@ -67,6 +67,10 @@ def test_recipe_on_a_slice(tmp_path, flags, rows):
     assert run("lwc-fairseq", "translate", pack, "--detokenize", stdin="Ein Mann läuft.\n").stdout == raw
     row = next(row for row in json.loads((out / "table" / "table.json").read_text())["rows"] if row["name"] == rows[0])
     assert f"{row['runs'][0]['bleu']} BLEU" in (packs / f"{rows[0]}.md").read_text()
+    (out / "table").rename(out / "other")
+    pack.unlink()
+    run("bash", RECIPE / "weights.sh", "--out", out, "--table", out / "other")
+    assert pack.exists()
 
 
 def test_card_has_the_flags_in_the_order_of_the_commands(tmp_path):

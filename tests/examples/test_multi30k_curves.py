@@ -44,5 +44,5 @@ def test_a_seed_that_the_table_does_not_have(tmp_path):
 def test_the_panels_contain_all_trained_rows():
     trained = {row.name for row in load_table(MULTI30K / "models.yaml").rows if row.arch}
     windows = {row.name for row in load_table(MULTI30K / "windows.yaml").rows}
-    trained |= windows | {f"{name}_7000" for name in windows}
+    trained |= windows | {f"{name}_7000" for name in windows - {"abd_lwc_windows"}}  # that was not trained on so few
     assert {model for models in load_script().PANELS.values() for model in models} == trained

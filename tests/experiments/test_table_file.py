@@ -1,6 +1,7 @@
 """Table files: what they may hold, and those of the papers."""
 
 import shlex
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,15 @@ from lwc_fairseq.typed_yaml import read_yaml
 CONFIGS = sorted((ROOT / "examples" / "configs").glob("*.yaml"))
 TABLES = sorted((ROOT / "examples" / "tables").glob("*.yaml"))
 PROFILES = sorted((ROOT / "examples" / "tables" / "profiles").glob("*.yaml"))
+RECIPES = [
+    (ROOT / "examples" / name, profile and ROOT / "examples" / profile)
+    for name, profile in (
+        ("quickstart/models.yaml", None),
+        ("multi30k/models.yaml", None),
+        ("multi30k/models.yaml", "multi30k/narrow.yaml"),
+        ("multi30k/windows.yaml", None),
+    )
+]
 TABLE = """
 title: A table
 optimizer: --optimizer adam --lr 1e-3
@@ -293,8 +303,11 @@ def test_members_of_an_ensemble_have_seeds_of_their_own(table):
 
 
 class TestPapers:
-    @pytest.mark.parametrize("profile", [None, *PROFILES], ids=["paper", *(path.stem for path in PROFILES)])
-    @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
+    @pytest.mark.parametrize(
+        ("path", "profile"),
+        [*product(TABLES, [None, *PROFILES]), *RECIPES],
+        ids=lambda path: path.stem if path else "as it is",
+    )
     def test_every_flag_is_known(self, path, profile):
         """Those of every row, to the commands that they are for and to the models."""
         settings = Settings(load_table(path), load_profile(profile), "data", Path("out"))
