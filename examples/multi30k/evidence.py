@@ -72,8 +72,9 @@ is clear. [The results](../examples/results/multi30k.md) explain the names.
 - **Command**: by its letter [below](#commands).
 
 Two or three seeds are few. A bootstrap over them is too narrow if runs differ much by their seeds. If they differ
-little, it is too wide, because it counts the choice of sentences more than once. Here they differ little: runs of one
-model have a standard deviation of {seeds_sd:.2f} BLEU, and the choice of sentences alone would give {sentences_sd:.2f}.
+little, it is too wide, because it counts the choice of sentences more than once. On {most} they differ little: runs
+of one model have a standard deviation of {seeds_sd:.2f} BLEU, and the choice of sentences alone would give
+{sentences_sd:.2f}. On fewer pairs they differ more ({seeds_sd_few:.2f}), so those intervals may be too narrow.
 The interval over sentences is no statement on models: of {pairs} pairs of runs of one model, {distinct} have one
 without 0, where chance explains {chance:.1f}.
 
@@ -288,10 +289,15 @@ def pairs_of_seeds(facts: Facts, scores: dict[str, Scores]) -> list[Pair]:
     return found
 
 
+def standard_deviation(pairs: list[Pair]) -> float:
+    """Return that of runs of one model. The variance of a difference is twice that of a run."""
+    return np.sqrt(np.mean([pair.difference**2 for pair in pairs]) / 2)
+
+
 def page(facts: Facts, scores: dict[str, Scores]) -> str:
     """Return the page as Markdown."""
     pairs = pairs_of_seeds(facts, scores)
-    on_all_data = [pair for pair in pairs if pair.data == Model.data]
+    on_all_data, on_fewer = ([pair for pair in pairs if (pair.data == Model.data) == most] for most in (True, False))
     largest = {pair.data: abs(pair.difference) for pair in sorted(pairs, key=lambda pair: abs(pair.difference))}
     header = ["claim", "paper", "here", "over seeds and sentences", "over sentences", "verdict", "seeds", "command"]
     rows = []
@@ -303,7 +309,9 @@ def page(facts: Facts, scores: dict[str, Scores]) -> str:
         table="\n".join(markdown_table(header, rows)),
         others="\n".join(markdown_table(header, others)),
         samples=SAMPLES,
-        seeds_sd=np.sqrt(np.mean([pair.difference**2 for pair in on_all_data]) / 2),
+        most=Model.data,
+        seeds_sd=standard_deviation(on_all_data),
+        seeds_sd_few=standard_deviation(on_fewer),
         sentences_sd=np.sqrt(np.mean([pair.over_sentences.var() for pair in on_all_data]) / 2),
         pairs=len(pairs),
         distinct=sum(is_distinct(pair.over_sentences) for pair in pairs),
