@@ -131,8 +131,9 @@ class Translator(GeneratorHubInterface):
             tokenized_sentences: the tokens of each sentence, as `encode` returns them, or those of one.
             beam: the number of hypotheses that the search follows, and returns.
             verbose: log the hypotheses.
-            skip_invalid_size_inputs: leave out sentences that are too long, instead of raising an error.
-            inference_step_args: none but "prefix_tokens", the beginnings of the translations.
+            skip_invalid_size_inputs: has no effect, because sentences that are too long are truncated.
+            inference_step_args: none but "prefix_tokens", (B, L), the beginnings of the translations, with padding
+                where they end. Sentences are then translated one by one.
             prefix_allowed_tokens_fn: see fairseq's `build_generator`.
 
         Raises:
@@ -152,6 +153,17 @@ class Translator(GeneratorHubInterface):
         sources = check_tokens(tokenized_sentences, len(self.src_dict))
         if not sources:
             return []
+        if inference_step_args:
+            prefixes = inference_step_args["prefix_tokens"]
+            if not (isinstance(prefixes, Tensor) and prefixes.dim() == 2 and len(prefixes) == len(sources)):
+                what = f"give a tensor with a row for each of {len(sources)} sentences"
+                raise UserError(f"generate: inference_step_args: prefix_tokens: {what}")
+            if len(sources) > 1:  # fairseq sorts sentences by length, but not their prefixes
+                hypotheses = []
+                for source, prefix in zip(sources, prefixes, strict=True):
+                    others = beam, verbose, False, {"prefix_tokens": prefix[None]}, prefix_allowed_tokens_fn
+                    hypotheses += self.generate([source], *others, **options)
+                return hypotheses
         with self.lock:
             return super().generate(sources, *others, **options)
 
@@ -238,6 +250,9 @@ def load(
     folder = Path(data or packs.get(sources[0]) or data_of_training(paths[0]))
     overrides = settings | ({"tokenizer": tokenizer} if tokenizer else {})
     overrides |= {"print_alignment": "hard"} if attention else {}
+    for path in (*paths, folder):
+        if os.pathsep in str(path.resolve()):
+            raise UserError(f"{path.resolve()}: fairseq cannot read a path with {os.pathsep!r}: rename it")
     names = os.pathsep.join(str(path.resolve()) for path in paths)
     try:
         with skipped_check(skip_dictionary_check or IS_SKIPPED.get()):
@@ -248,7 +263,8 @@ def load(
     model = Translator(loaded["args"], loaded["task"], loaded["models"])
     preparation = None if bpe_codes or sentencepiece_model or tokenizer else read_preparation(folder)
     if preparation:
-        check_direction(folder, preparation, loaded["args"].task.source_lang, loaded["args"].task.target_lang)
+        task = loaded["task"].cfg  # with languages that a training without -s and -t took from the names of its files
+        check_direction(folder, preparation, task.source_lang, task.target_lang)
         model.tokenizer = Words(preparation, detokenize)
         model.bpe = make_subwords(preparation.bpe, preparation.codes)
     elif bpe_codes:

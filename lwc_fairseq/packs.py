@@ -17,22 +17,27 @@ import shutil
 import tempfile
 import zipfile
 import zlib
+from argparse import Namespace
 from collections.abc import Mapping
 from http.client import HTTPException
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 import yaml
 from fairseq.checkpoint_utils import torch_persistent_save
+from fairseq.data import Dictionary
+from fairseq.data.data_utils import infer_language_pair
 from fairseq.dataclass.configs import FairseqConfig
 from omegaconf import OmegaConf
 
 from lwc_fairseq_compat import UserError
+from lwc_fairseq_compat.dictionaries import check_words
 from lwc_fairseq_compat.files import whole_file
 
 from .files import checksum
-from .preparation import FILE, copy_preparation, read_preparation
+from .preparation import FILE, check_direction, copy_preparation, read_preparation
 
 MODEL, CARD = "model.pt", "README.md"
 MEMBER = re.compile(r"model\.pt|dict\.[\w-]+\.txt|text\.yaml|codes|case_model|README\.md")
@@ -48,31 +53,39 @@ def write_pack(state: Mapping, data: Path, card: Path, out: Path) -> None:
         card: the model card.
 
     Raises:
-        UserError: `data` lacks `text.yaml` or a dictionary.
+        UserError: `data` lacks `text.yaml` or a dictionary, or is not that of the model: of the opposite direction, or
+            with other words; or the pack cannot be written.
     """
     preparation = read_preparation(data)
     if preparation is None:
         raise UserError(f"{data}: no {FILE} says how its text was made: write one (docs/decoding.md)")
-    with whole_file(out) as making, tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        languages = {"source_lang": preparation.source, "target_lang": preparation.target}
-        torch_persistent_save(without_training(state, languages), str(folder / MODEL))
-        for language in languages.values():
-            dictionary = data / f"dict.{language}.txt"
-            if not dictionary.exists():
-                raise UserError(f"{dictionary}: no such file")
-            shutil.copy(dictionary, folder)
-        settings = copy_preparation(preparation, folder)
-        (folder / FILE).write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
-        shutil.copy(card, folder / CARD)
-        with zipfile.ZipFile(making, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-            for path in sorted(folder.iterdir()):
-                archive.write(path, path.name)
+    languages = {"source_lang": preparation.source, "target_lang": preparation.target}
+    packed = without_training(state, languages)
+    trained = state["cfg"]["task"]
+    source, target = infer_language_pair(str(data))
+    check_direction(data, preparation, trained["source_lang"] or source, trained["target_lang"] or target)
+    files = [data / f"dict.{language}.txt" for language in languages.values()]
+    source_words, target_words = (Dictionary.load(str(file)) for file in files)
+    check_words(SimpleNamespace(src_dict=source_words, tgt_dict=target_words), packed["task_state"])
+    try:
+        with whole_file(out) as making, tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            torch_persistent_save(packed, str(folder / MODEL))
+            for file in files:
+                shutil.copy(file, folder)
+            settings = copy_preparation(preparation, folder)
+            (folder / FILE).write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
+            shutil.copy(card, folder / CARD)
+            with zipfile.ZipFile(making, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+                for path in sorted(folder.iterdir()):
+                    archive.write(path, path.name)
+    except OSError as error:
+        raise UserError(f"{out}: {error.strerror}") from error
 
 
 def without_training(state: Mapping, languages: dict[str, str]) -> dict:
-    """Return a checkpoint with what translation needs: weights in half precision, and the options of the model, the
-    task and the criterion, without the names of files and folders.
+    """Return a checkpoint with what translation needs: weights in half precision, the words of the dictionaries, and
+    the options of the model, the task and the criterion, without the names of files and folders.
 
     Args:
         languages: of the task, which a training may have read from the names of its files.
@@ -86,13 +99,18 @@ def without_training(state: Mapping, languages: dict[str, str]) -> dict:
         weights[name] = value
     cfg: Any = OmegaConf.to_container(OmegaConf.structured(FairseqConfig()), enum_to_str=True)
     for part in ("model", "task", "criterion"):
-        given = state["cfg"][part]
+        options = state["cfg"][part]
+        is_namespace = isinstance(options, Namespace)  # of a model without a dataclass: it has all options of training
+        given = vars(options) if is_namespace else options
         has_path = {name for name, value in given.items() if isinstance(value, str) and os.sep in value}
         cfg[part] = {**given, **dict.fromkeys(has_path)}
+        if is_namespace:
+            cfg[part] = Namespace(**cfg[part] | {"data": "."})
     cfg["task"] |= {"data": ".", "eval_bleu": False, **languages}
     history = state["optimizer_history"][-1] | {"lr_scheduler_state": {}}
     return {
-        **{"args": None, "cfg": cfg, "model": weights, "criterion": None, "task_state": {}, "extra_state": {}},
+        **{"args": None, "cfg": cfg, "model": weights, "criterion": None, "extra_state": {}},
+        "task_state": state.get("task_state", {}),
         **{"optimizer_history": [history], "last_optimizer_state": None},
     }
 

@@ -4,6 +4,7 @@ import copy
 import io
 import multiprocessing
 import pickle
+import shutil
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
@@ -146,6 +147,28 @@ def test_sentences_that_are_no_strings(model, sentences):
 def test_tokens_that_are_none(model, tokens):
     with pytest.raises(UserError, match="generate: tokenized_sentences: "):
         model.generate(tokens)
+
+
+def test_each_sentence_has_its_own_prefix(model):
+    """However long the sentences are, and whatever the size of a batch."""
+    sources = [model.encode(line) for line in ("ba de", "fi ga ge gi go ba", "go")]
+    prefixes = torch.tensor([[5, 6], [7, 8], [9, model.tgt_dict.pad()]])
+    best = [first for first, *_ in model.generate(sources, inference_step_args={"prefix_tokens": prefixes})]
+    assert [hypothesis["tokens"][:2].tolist() for hypothesis in best[:2]] == [[5, 6], [7, 8]]
+    assert best[2]["tokens"][0] == 9
+    for source, prefix, hypothesis in zip(sources, prefixes, best, strict=True):
+        ((alone, *_),) = model.generate([source], inference_step_args={"prefix_tokens": prefix[None]})
+        assert torch.equal(alone["tokens"], hypothesis["tokens"])
+    for wrong in (prefixes[:2], prefixes[0], [[5], [6], [7]]):
+        with pytest.raises(UserError, match="prefix_tokens: give a tensor with a row for each of 3 sentences"):
+            model.generate(sources, inference_step_args={"prefix_tokens": wrong})
+
+
+def test_a_path_with_a_colon(tiny_checkpoint, tiny_data, tmp_path):
+    (tmp_path / "10:30").mkdir()
+    shutil.copy(tiny_checkpoint, tmp_path / "10:30" / "model.pt")
+    with pytest.raises(UserError, match=r"10:30/model\.pt: fairseq cannot read a path with ':': rename it"):
+        load(tmp_path / "10:30" / "model.pt", tiny_data)
 
 
 def test_other_arguments_of_generate(model):

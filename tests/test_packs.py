@@ -1,5 +1,6 @@
 """Packs: what they hold, and how `load` and the commands take a file or an address."""
 
+import re
 import shutil
 import threading
 import zipfile
@@ -9,7 +10,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 import torch
 
-from conftest import refused, run
+from conftest import TASK, TINY_TRAINING, refused, run
 from lwc_fairseq import load
 from lwc_fairseq.files import checksum
 from lwc_fairseq.packs import is_pack, unpack
@@ -150,3 +151,78 @@ def test_what_is_missing(tiny_checkpoint, tiny_data, data, pack, tmp_path):
     assert "no text.yaml says how its text was made" in refused(*command, "--data", tiny_data, "--card", card)
     assert f"--card {tmp_path / 'c.md'}: no such file" in refused(*command, "--data", data, "--card", tmp_path / "c.md")
     assert not out.exists()
+
+
+def reorder(dictionary):
+    first, *others = dictionary.read_text().splitlines(keepends=True)
+    dictionary.write_text("".join([*others, first]))
+
+
+def test_another_dictionary_is_refused(tiny_checkpoint, data, pack, tmp_path, cache):
+    """When it is packed, and when it is read with another folder or beside another pack."""
+    shutil.copytree(data, tmp_path / "other")
+    for language in ("de", "en"):
+        reorder(tmp_path / "other" / f"dict.{language}.txt")
+    message = "the words of .*dict.*txt are not those that the model was trained with: word 1 is"
+    command = ("lwc-fairseq", "pack", tiny_checkpoint, "--data", tmp_path / "other", "--card", pack.parent / "card.md")
+    assert re.search(message, refused(*command, "--out", tmp_path / "b.zip"))
+    assert not (tmp_path / "b.zip").exists()
+    with pytest.raises(UserError, match=message):
+        load(pack, tmp_path / "other")
+    damaged = tmp_path / "damaged.zip"
+    with zipfile.ZipFile(pack) as archive, zipfile.ZipFile(damaged, "w") as copy:
+        for name in archive.namelist():
+            lines = archive.read(name)
+            copy.writestr(name, b"".join(lines.splitlines(keepends=True)[::-1]) if name.startswith("dict") else lines)
+    with pytest.raises(UserError, match=message):
+        load(damaged)
+
+
+def test_a_model_of_the_opposite_direction_is_refused(tiny_checkpoint, data, pack, tmp_path):
+    state = torch.load(tiny_checkpoint)
+    state["cfg"]["task"] |= {"source_lang": "en", "target_lang": "de"}
+    torch.save(state, tmp_path / "reverse.pt")
+    command = (
+        "lwc-fairseq",
+        "pack",
+        tmp_path / "reverse.pt",
+        "--card",
+        pack.parent / "card.md",
+        "--out",
+        tmp_path / "b",
+    )
+    assert "text.yaml is for de to en, but the model translates en to de" in refused(*command, "--data", data)
+    shutil.copytree(data, tmp_path / "swapped")
+    (tmp_path / "swapped" / "text.yaml").write_text("source: en\ntarget: de\n")
+    message = "text.yaml is for en to de, but the model translates de to en"
+    command = ("lwc-fairseq", "pack", tiny_checkpoint, "--card", pack.parent / "card.md", "--out", tmp_path / "b")
+    assert message in refused(*command, "--data", tmp_path / "swapped")
+    with pytest.raises(UserError, match=message):  # the training took its languages from the names of its files
+        load(tiny_checkpoint, tmp_path / "swapped")
+
+
+@pytest.mark.parametrize("arch", ["transformer_small", "lstm"])
+def test_models_without_a_dataclass(arch, data, pack, tmp_path):
+    """fairseq keeps all options of their training beside those of the model."""
+    narrow = {
+        "transformer_small": ("--encoder-layers", "1", "--decoder-layers", "1", "--encoder-embed-dim", "8"),
+        "lstm": ("--encoder-embed-dim", "8", "--decoder-embed-dim", "8", "--decoder-out-embed-dim", "8"),
+    }
+    train = ("--arch", arch, *narrow[arch], "--max-update", "1", "--save-dir", tmp_path / "run")
+    run("fairseq-train", data, *TASK, *TINY_TRAINING, *train)
+    trained = tmp_path / "run" / "checkpoint_last.pt"
+    run("lwc-fairseq", "pack", trained, "--data", data, "--card", pack.parent / "card.md", "--out", tmp_path / "b.zip")
+    model = load(trained, data)
+    model.half().float()
+    assert load(tmp_path / "b.zip").translate(SENTENCES) == model.translate(SENTENCES)
+    content = (unpack(tmp_path / "b.zip") / "model.pt").read_bytes()
+    assert str(tmp_path).encode() not in content and str(data).encode() not in content
+
+
+def test_what_cannot_be_packed(tiny_checkpoint, data, pack, tmp_path):
+    card = ("--card", pack.parent / "card.md")
+    torch.save({"args": None, "model": {}}, tmp_path / "old.pt")
+    old = ("lwc-fairseq", "pack", tmp_path / "old.pt", "--data", data, *card, "--out", tmp_path / "b.zip")
+    assert f"{tmp_path / 'old.pt'}: it has no configuration" in refused(*old)
+    nowhere = refused("lwc-fairseq", "pack", tiny_checkpoint, "--data", data, *card, "--out", "/proc/b.zip")
+    assert "/proc/b.zip: No such file or directory" in nowhere

@@ -33,7 +33,10 @@ def pack_command(args: argparse.Namespace) -> int:
     from ..packs import write_pack
     from .average import read
 
-    write_pack(read(args.checkpoint), args.data, args.card, args.out)
+    state = read(args.checkpoint)
+    if state.get("cfg") is None:
+        raise UserError(f"{args.checkpoint}: it has no configuration, so an old version of fairseq wrote it")
+    write_pack(state, args.data, args.card, args.out)
     size = args.out.stat().st_size / 2**20
     print(f"wrote {args.out}, {size:.1f} MiB, sha256 {checksum(args.out)}")
     return 0
