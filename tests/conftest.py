@@ -5,6 +5,7 @@ import contextlib
 import io
 import os
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -287,6 +288,11 @@ def assert_same_end(one: Path, other: Path) -> None:
     torch.testing.assert_close(saved["model"], expected["model"], rtol=0, atol=0)
     torch.testing.assert_close(saved["last_optimizer_state"], expected["last_optimizer_state"], rtol=0, atol=0)
     assert saved["optimizer_history"][-1]["num_updates"] == expected["optimizer_history"][-1]["num_updates"]
+
+
+def assert_resumed(done, updates: int) -> None:
+    """A training that ran has gone on from a checkpoint after so many updates. (From the start, it would end alike.)"""
+    assert re.search(rf"Loaded checkpoint .* @ {updates} updates\)", done.stdout + done.stderr)
 
 
 def hypotheses(output: str) -> list[tuple[str, float]]:

@@ -68,7 +68,8 @@ is clear. [The results](../examples/results/multi30k.md) explain the names.
   With one seed, the second decides, and "weakly" goes where the difference is at most {least:.2f} BLEU: so much lies
   between two runs of one model, too. One in twenty intervals misses the true value.
 - **Seeds**: how many the first and the second model have. The translations of seed 1 of the Transformer and LWC were
-  lost; [the results](../examples/results/multi30k.md#results) have their BLEU. One seed is seed 2.
+  lost; [the results](../examples/results/multi30k.md#results) have their BLEU. One seed is seed 2, but that of
+  ABD within LWC is seed 1.
 - **Command**: by its letter [below](#commands).
 
 Two or three seeds are few. A bootstrap over them is too narrow if runs differ much by their seeds. If they differ

@@ -27,5 +27,6 @@ for run in "$table"/*/seed1; do
   lwc-fairseq pack "$model" --data "$out/data" --card "$out/packs/$row.md" --out "$out/packs/multi30k_$row.zip"
 done
 cd "$out/packs"
+ls -- *.zip > /dev/null 2>&1 || fail "$table: none of its models could be packed"
 sha256sum -- *.zip > SHA256SUMS
 echo "wrote $out/packs/SHA256SUMS"

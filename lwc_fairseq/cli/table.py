@@ -113,6 +113,7 @@ def make_table(args: argparse.Namespace) -> int:
     if not (args.cancel or args.collect):
         check_flags([*trials, *jobs])
     if args.dry_run:
+        check([*trials, *jobs])
         print_commands(trials, jobs)
         return 0
     if args.cancel:

@@ -99,7 +99,8 @@ def list_runs(marks: list[tuple[Run, str, str]], width: int, lines: int | None =
     for run, letter, color in marks:
         loss, bleu = run.losses.best().get("valid_loss"), max(run.losses.bleu.values(), default=None)
         values = [cut(run.name, name_width).ljust(name_width), run.state.ljust(7)]
-        values += [number(updates_of(run), "d", 8)] if has_updates else []
+        updates = [*run.losses.valid, *run.losses.train, *([run.position.updates] if run.position else [])]
+        values += [number(max(updates, default=None), "d", 8)] if has_updates else []
         values += [number(loss, ".3f", 9)]
         values += [number(bleu, ".1f", 5)] if has_bleu else []
         note = note_of(run)
@@ -125,11 +126,6 @@ def cut(text: str, width: int) -> str:
 
 def number(value: float | None, form: str, width: int) -> str:
     return "".rjust(width) if value is None else format(value, form).rjust(width)
-
-
-def updates_of(run: Run) -> int | None:
-    found = [*run.losses.valid, *run.losses.train, *([run.position.updates] if run.position else [])]
-    return max(found, default=None)
 
 
 def note_of(run: Run) -> str:

@@ -115,6 +115,10 @@ class Job:
         return f" > {making} 2> {log} && mv {making} {result} || {{ rm -f {making}; false; }}"
 
 
+TEST = "test"
+"""The set of the data that fairseq-generate and `lwc-fairseq align` read if no flag names another."""
+
+
 def quote(*values: object) -> str:
     return shlex.join(map(str, values))
 
@@ -133,12 +137,12 @@ class Settings:
 
     def __post_init__(self):
         self.table = self.table.with_profile(self.profile)
-        if self.table.tests:
-            for row in self.table.rows:
-                flags = [*shlex.split(self.table.generate), *shlex.split(row.generate), *self.generate]
-                if chosen := last_value(flags, "--gen-subset"):
-                    names = ", ".join(self.table.tests)
-                    raise UserError(f"--gen-subset {chosen}: the table names its tests ({names}): leave the flag out")
+        subsets = self.subsets_of_rows()
+        if self.table.tests and any(subsets):
+            subset, names = next(filter(None, subsets)), ", ".join(self.table.tests)
+            raise UserError(f"--gen-subset {subset}: the table names its tests ({names}): leave the flag out")
+        if len(different := {subset or TEST for subset in subsets}) > 1:
+            raise UserError(f"the rows translate different sets, {', '.join(sorted(different))}: let all translate one")
         for row in self.table.rows:
             if self.table.trials_of(row) and row.needs():
                 needs = ", ".join(row.needs())
@@ -152,11 +156,17 @@ class Settings:
         """The packages with the user's own models."""
         return [*self.plugins, *([self.table.user_dir] if self.table.user_dir else [])]
 
+    def subsets_of_rows(self) -> list[str | None]:
+        """Return the set of the data that the flags of each scored row choose, or None where they choose none."""
+        option = "--subset" if self.table.metric == "aer" else "--gen-subset"
+        rows = filter(self.is_scored, self.table.rows)
+        flags = [[*shlex.split(self.table.generate), *shlex.split(row.generate), *self.generate] for row in rows]
+        return [last_value(of_row, option) for of_row in flags]
+
     @property
     def subset(self) -> str:
-        """The set of the data that is translated, or aligned."""
-        option = "--subset" if self.table.metric == "aer" else "--gen-subset"
-        return last_value([*shlex.split(self.table.generate), *self.generate], option) or "test"
+        """The set of the data that is translated, or aligned, unless the table names its tests."""
+        return next(iter(self.subsets_of_rows()), None) or TEST
 
     @property
     def tests(self) -> dict[str, str]:

@@ -108,7 +108,7 @@ def read_sizes(log: Path) -> tuple[int | None, int | None]:
 
 
 def has_ended(log: Path) -> bool:
-    """Return whether the training has ended regularly. Resuming it would make one more update."""
+    """Return whether the training has ended regularly."""
     return "done training in" in tail(log, lines=3)
 
 

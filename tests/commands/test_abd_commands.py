@@ -9,7 +9,7 @@ import torch
 from fairseq.checkpoint_utils import load_model_ensemble_and_task
 from sacrebleu import corpus_bleu
 
-from conftest import LONG, ROOT, TINY_TRAINING, hypotheses, run
+from conftest import LONG, ROOT, TINY_TRAINING, assert_resumed, hypotheses, run
 from lwc_fairseq import load
 from lwc_fairseq.analysis.translations import read_generated
 from lwc_fairseq.experiments.table_file import load_table
@@ -229,7 +229,7 @@ def test_optimizers_that_fairseq_lacks(tiny_data, tmp_path, optimizer, expected)
     flags = (*BIDIRECTIONAL, "--optimizer", optimizer, "--lr", "5e-4", "--clip-norm", "1")
     train(tiny_data, tmp_path / "whole", "abd", *flags, "--max-update", "6")
     train(tiny_data, tmp_path / "parts", "abd", *flags, "--max-update", "3")
-    train(tiny_data, tmp_path / "parts", "abd", *flags, "--max-update", "6")
+    assert_resumed(train(tiny_data, tmp_path / "parts", "abd", *flags, "--max-update", "6"), 3)
     whole, parts = (torch.load(tmp_path / name / "checkpoint_last.pt") for name in ("whole", "parts"))
     assert all(torch.equal(whole["model"][name], parts["model"][name]) for name in whole["model"])
     groups = whole["last_optimizer_state"]["param_groups"][0]

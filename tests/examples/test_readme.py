@@ -177,14 +177,16 @@ def others(page: Path) -> list[str]:
 
 def test_the_other_commands_of_the_readme_run(quickstart, clone, learns):
     short, expected = others(README), "My grandfather" if learns else ""
-    assert len(short) == 7
+    assert len(short) == 9
     assert f"['{expected}" in run_python("-c", scripts(README)[0], cwd=clone).stdout
     limits = {"fairseq-train": "--max-update 1", "fairseq-generate": "--max-len-b 20"}
     for command in short:
         done = run("bash", "-c", f"{command} {limits.get(command.split()[0], '')}", cwd=clone)
         if command.startswith("fairseq-generate"):
             assert len(hypotheses(done.stdout)) == 500
-        if command.startswith("lwc-fairseq translate"):
+        if ".zip" in command:
+            assert f"`{done.stdout.strip()}`" in README.read_text()
+        elif command.startswith("lwc-fairseq translate"):
             assert done.stdout.startswith(expected) and done.stdout.count("\n") == 1
 
 

@@ -256,6 +256,17 @@ def test_the_set_that_is_translated(table, flags, subset):
     assert settings.subset == subset
 
 
+def test_the_set_that_rows_translate(table):
+    """That of fairseq-generate, if the flags of a row name one; all scored rows need the same."""
+    table.write_text(TABLE.replace('"--hidden-dim 8"', '"--hidden-dim 8", generate: --gen-subset valid'))
+    with pytest.raises(ValueError, match="the rows translate different sets, test, valid: let all translate one"):
+        Settings(load_table(table), Profile(), "data", Path("out"))
+    assert Settings(load_table(table, ["ours"]), Profile(), "data", Path("out")).subset == "valid"
+    of_the_paper = load_table(ROOT / "examples" / "tables" / "abd_figure2.yaml")
+    assert Settings(of_the_paper, Profile(), "data", Path("out")).subset == "valid"
+    assert Settings(of_the_paper, Profile(), "data", Path("out"), generate=("--gen-subset", "test1")).subset == "test1"
+
+
 def test_each_named_test_is_translated_in_a_step_of_its_own(table):
     table.write_text(TABLE.replace("rows:", "tests: {A: test, B: test1}\nrows:"))
     settings = Settings(load_table(table), Profile(), "data", Path("out"), generate=("--beam", "3"))

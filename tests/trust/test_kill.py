@@ -23,6 +23,7 @@ from conftest import (
     TASK,
     TINY_TRAINING,
     TWO_PROCESSES,
+    assert_resumed,
     assert_same_end,
     run,
     run_python,
@@ -85,6 +86,11 @@ def descendants(process: int) -> list[int]:
     return [process, *(found for child in children for found in descendants(child))]
 
 
+def saved_updates(folder: Path) -> int:
+    """After how many updates the last checkpoint was saved."""
+    return torch.load(folder / "checkpoint_last.pt")["optimizer_history"][-1]["num_updates"]
+
+
 @pytest.fixture(scope="module")
 def undisturbed(tiny_data, tmp_path_factory):
     folders = {}
@@ -107,13 +113,18 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_end(tiny_data, tmp_path, un
         command = training(tiny_data, out, family, UPDATES, *EACH_UPDATE_SAVED)
         started = Started(command, tmp_path / "log")
         started.wait_for("begin training epoch 1")
-        time.sleep(draw.uniform(0, 1.5))
+        if kills == 1:
+            started.wait_until((out / "checkpoint_last.pt").exists)
+        else:
+            time.sleep(draw.uniform(0, 1.5))
         started.end(signal.SIGKILL)
         left = [path.name for path in out.glob("*")] if out.exists() else []
         while_writing += any(name.endswith((".tmp", ".making")) for name in left)
         if "checkpoint_last.pt" in left:
-            updates.append(torch.load(out / "checkpoint_last.pt")["optimizer_history"][-1]["num_updates"])
-        run(*command)
+            updates.append(saved_updates(out))
+        resumed = run(*command)
+        if "checkpoint_last.pt" in left:
+            assert_resumed(resumed, updates[-1])
         assert_same_end(out, expected)
         shutil.rmtree(out)
     record_property("kills", kills)
@@ -178,14 +189,14 @@ def test_told_to_end_it_saves(tiny_data, tmp_path, undisturbed, family, workers,
     status = started.process.wait(timeout=START_LIMIT_S)
     log = (tmp_path / "log").read_text()
     assert "terminated after update 3; the same command goes on there" in log
-    assert torch.load(out / "checkpoint_last.pt")["optimizer_history"][-1]["num_updates"] == 3
+    assert saved_updates(out) == 3
     assert not [process for process in signalled if is_alive(process)]
     if processes == 2:
         assert status
         return
     assert status == 128 + number and "Traceback" not in log
     assert ("saving after the next update; Ctrl-C again ends at once" in log) == (number == signal.SIGINT)
-    run(*command)
+    assert_resumed(run(*command), 3)
     assert_same_end(out, undisturbed(family))
 
 
@@ -203,8 +214,9 @@ def test_told_to_end_where_each_update_is_validated(tiny_data, tmp_path, flags):
     started.wait_for('begin validation on "valid" subset')
     assert started.end(signal.SIGTERM) == 128 + signal.SIGTERM
     assert "the same command goes on there" in (tmp_path / "log").read_text()
-    for folder in (out, whole):
-        run(*training(tiny_data, folder, "lwc", updates, *flags))
+    saved = saved_updates(out)
+    assert_resumed(run(*training(tiny_data, out, "lwc", updates, *flags)), saved)
+    run(*training(tiny_data, whole, "lwc", updates, *flags))
     assert_same_end(out, whole)
 
 

@@ -5,14 +5,25 @@ from pathlib import Path
 import pytest
 import torch
 
-from conftest import EACH_FAMILY, FAMILIES, LONG, ONE_FAMILY, TASK, TINY_TRAINING, TWO_PROCESSES, assert_same_end, run
+from conftest import (
+    EACH_FAMILY,
+    FAMILIES,
+    LONG,
+    ONE_FAMILY,
+    TASK,
+    TINY_TRAINING,
+    TWO_PROCESSES,
+    assert_resumed,
+    assert_same_end,
+    run,
+)
 
 DROPOUT = ("--dropout", "0.2")
 # Batches of 20: an epoch has ten, or five updates of two. Four updates end in an epoch's middle, five with it.
 MIDDLE, END = 4, 5
 
 
-def train(data, out, family: str, updates: int, *flags, processes: int = 1, batches: int = 2) -> None:
+def train(data, out, family: str, updates: int, *flags, processes: int = 1, batches: int = 2):
     size = ("--batch-size", "20", "--required-batch-size-multiple", "1", "--update-freq", batches)
     command = (
         "fairseq-train",
@@ -27,9 +38,8 @@ def train(data, out, family: str, updates: int, *flags, processes: int = 1, batc
         *flags,
     )
     if processes == 2:
-        run(*TWO_PROCESSES, *command, "--max-update", updates, OMP_NUM_THREADS="1")
-    else:
-        run(*command, "--max-update", updates)
+        return run(*TWO_PROCESSES, *command, "--max-update", updates, OMP_NUM_THREADS="1")
+    return run(*command, "--max-update", updates)
 
 
 def assert_same(one: Path, other: Path) -> None:
@@ -48,7 +58,7 @@ def assert_same(one: Path, other: Path) -> None:
 def test_resuming_changes_nothing(tiny_data, tmp_path, family, stop):
     train(tiny_data, tmp_path / "undisturbed", family, 2 * stop)
     train(tiny_data, tmp_path / "resumed", family, stop)
-    train(tiny_data, tmp_path / "resumed", family, 2 * stop)
+    assert_resumed(train(tiny_data, tmp_path / "resumed", family, 2 * stop), stop)
     assert_same(tmp_path / "resumed", tmp_path / "undisturbed")
 
 
@@ -56,7 +66,8 @@ def test_resuming_changes_nothing(tiny_data, tmp_path, family, stop):
 @EACH_FAMILY
 def test_resuming_two_processes_changes_nothing(tiny_data, tmp_path, family):
     for out, updates in (("undisturbed", 6), ("resumed", 3), ("resumed", 6)):
-        train(tiny_data, tmp_path / out, family, updates, processes=2, batches=1)
+        done = train(tiny_data, tmp_path / out, family, updates, processes=2, batches=1)
+    assert_resumed(done, 3)
     assert_same(tmp_path / "resumed", tmp_path / "undisturbed")
 
 

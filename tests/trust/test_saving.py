@@ -8,7 +8,7 @@ import pytest
 import torch
 from fairseq.data.iterators import CountingIterator, GroupedIterator
 
-from conftest import FAMILIES, LONG, TASK, TINY_TRAINING, assert_same_end, refused, run, run_python
+from conftest import FAMILIES, LONG, TASK, TINY_TRAINING, assert_resumed, assert_same_end, refused, run, run_python
 
 # 200 pairs in batches of 100: an epoch has two updates.
 TRAINING = [flag for flag in TINY_TRAINING if flag != "--no-epoch-checkpoints"]
@@ -102,8 +102,9 @@ def test_what_is_just_written_is_not_removed(tiny_data, tmp_path):
 )
 def test_a_schedule_of_epochs_goes_on_when_training_resumes(tiny_data, tmp_path, schedule):
     train(tiny_data, tmp_path / "whole", *schedule, "--max-update", "9")
-    for last in (4, 7, 9):
-        train(tiny_data, tmp_path / "resumed", *schedule, "--max-update", str(last))
+    train(tiny_data, tmp_path / "resumed", *schedule, "--max-update", "4")
+    for stopped, last in ((4, 7), (7, 9)):
+        assert_resumed(train(tiny_data, tmp_path / "resumed", *schedule, "--max-update", str(last)), stopped)
     assert_same_end(tmp_path / "resumed", tmp_path / "whole")
 
 
