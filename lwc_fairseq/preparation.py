@@ -25,8 +25,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from fairseq.data import encoders
-from sacremoses import MosesDetokenizer, MosesDetruecaser, MosesPunctNormalizer, MosesTokenizer, MosesTruecaser
 
 from lwc_fairseq_compat import UserError
 
@@ -61,6 +59,8 @@ def make_subwords(bpe: str | None, codes: str | None):
     Raises:
         UserError: the file is invalid, or the package `sentencepiece` is needed, but not installed.
     """
+    from fairseq.data import encoders  # not above: reading and writing text.yaml needs neither fairseq nor PyTorch
+
     if bpe is None:
         return None
     try:
@@ -126,10 +126,13 @@ class Words:
     """
 
     def __init__(self, preparation: Preparation, detokenize: bool):
+        from sacremoses import MosesDetokenizer, MosesDetruecaser, MosesPunctNormalizer, MosesTokenizer, MosesTruecaser
+
         self.preparation, self.detokenize = preparation, detokenize
         self.normalizer = MosesPunctNormalizer(preparation.source)
         self.tokenizer, self.detokenizer = MosesTokenizer(preparation.source), MosesDetokenizer(preparation.target)
         self.truecaser = MosesTruecaser(preparation.case_model) if preparation.case == "truecase" else None
+        self.detruecaser = MosesDetruecaser()
 
     def encode(self, line: str) -> str:
         """Return the words of a raw line, separated by spaces."""
@@ -146,7 +149,7 @@ class Words:
         if not self.detokenize:
             return text
         if self.truecaser:
-            text = MosesDetruecaser().detruecase(text, return_str=True)
+            text = self.detruecaser.detruecase(text, return_str=True)
         preparation = self.preparation
         tokenized = preparation.tokenize if preparation.tokenize_target is None else preparation.tokenize_target
         return self.detokenizer.detokenize(text.split()) if tokenized else text
