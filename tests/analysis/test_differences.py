@@ -124,7 +124,7 @@ def test_the_page_of_compare(systems, tmp_path):
     found = look_at(tmp_path / "out" / "compare.html", tmp_path, 390)
     assert found.images == [True, True] and found.fits and not found.requests and not found.console
     text = (tmp_path / "out" / "compare.html").read_text("utf-8")
-    headings = ["Repetition", "By source length", "By frequency in the training set"]
+    headings = ["Repetition", "At the ends of sentences", "By source length", "By frequency in the training set"]
     headings.append("Where they differ most" if systems > 1 else "Where it is worst")
     assert [part.partition("</h2>")[0] for part in text.split("<h2>")[1:]] == headings
     assert "line 951 is H-950" in text
