@@ -10,7 +10,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 import torch
 
-from conftest import TASK, TINY_TRAINING, refused, run
+from conftest import LONG, TASK, TINY_TRAINING, refused, run
 from lwc_fairseq import load
 from lwc_fairseq.files import checksum
 from lwc_fairseq.packs import is_pack, unpack
@@ -68,6 +68,14 @@ def test_translates_raw_text_without_the_data(pack, tiny_checkpoint, data):
     assert load(pack).translate(SENTENCES) == expected
     text = "".join(f"{line}\n" for line in SENTENCES)
     assert run("lwc-fairseq", "translate", pack, "--cpu", stdin=text).stdout.splitlines() == expected
+
+
+@LONG
+def test_export_takes_it(pack, tmp_path):
+    run("lwc-fairseq", "export", pack, tmp_path / "exported")
+    text = "".join(f"{line}\n" for line in SENTENCES)
+    translated = run("python", tmp_path / "exported" / "translate.py", stdin=text).stdout
+    assert translated.splitlines() == load(pack).translate(SENTENCES)
 
 
 def test_what_it_holds(pack, tiny_checkpoint, data, cache):
