@@ -290,6 +290,11 @@ def assert_same_end(one: Path, other: Path) -> None:
     assert saved["optimizer_history"][-1]["num_updates"] == expected["optimizer_history"][-1]["num_updates"]
 
 
+def saved_updates(checkpoint: Path) -> int:
+    """After how many updates a checkpoint was saved."""
+    return torch.load(checkpoint)["optimizer_history"][-1]["num_updates"]
+
+
 def assert_resumed(done, updates: int) -> None:
     """A training that ran has gone on from a checkpoint after so many updates. (From the start, it would end alike.)"""
     assert re.search(rf"Loaded checkpoint .* @ {updates} updates\)", done.stdout + done.stderr)

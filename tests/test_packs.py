@@ -190,21 +190,13 @@ def test_a_model_of_the_opposite_direction_is_refused(tiny_checkpoint, data, pac
     state = torch.load(tiny_checkpoint)
     state["cfg"]["task"] |= {"source_lang": "en", "target_lang": "de"}
     torch.save(state, tmp_path / "reverse.pt")
-    command = (
-        "lwc-fairseq",
-        "pack",
-        tmp_path / "reverse.pt",
-        "--card",
-        pack.parent / "card.md",
-        "--out",
-        tmp_path / "b",
-    )
-    assert "text.yaml is for de to en, but the model translates en to de" in refused(*command, "--data", data)
+    others = ("--card", pack.parent / "card.md", "--out", tmp_path / "b.zip")
+    message = "text.yaml is for de to en, but the model translates en to de"
+    assert message in refused("lwc-fairseq", "pack", tmp_path / "reverse.pt", "--data", data, *others)
     shutil.copytree(data, tmp_path / "swapped")
     (tmp_path / "swapped" / "text.yaml").write_text("source: en\ntarget: de\n")
     message = "text.yaml is for en to de, but the model translates de to en"
-    command = ("lwc-fairseq", "pack", tiny_checkpoint, "--card", pack.parent / "card.md", "--out", tmp_path / "b")
-    assert message in refused(*command, "--data", tmp_path / "swapped")
+    assert message in refused("lwc-fairseq", "pack", tiny_checkpoint, "--data", tmp_path / "swapped", *others)
     with pytest.raises(UserError, match=message):  # the training took its languages from the names of its files
         load(tiny_checkpoint, tmp_path / "swapped")
 

@@ -43,9 +43,10 @@ def main() -> None:
     row = next((row for row in table["rows"] if row["name"] == args.row and row["runs"]), None)
     if row is None:
         sys.exit(f"card: error: {args.table}: it has no results of a row {args.row}")
-    missing = [name for name in ("updates", "parameters") if {**row["runs"][0], **row}.get(name) is None]
-    if missing:
-        sys.exit(f"card: error: {args.table}: row {args.row} has no {missing[0]}: the log of its training lacks them")
+    scores = {**row["runs"][0], **row}
+    for name in ("updates", "parameters"):
+        if scores.get(name) is None:
+            sys.exit(f"card: error: {args.table}: row {args.row} has no {name}: the log of its training lacks them")
     of_all, of_row = table["flags"], table["row_flags"][args.row]
 
     def in_order(*flags: str | None) -> str:
@@ -61,7 +62,7 @@ def main() -> None:
         "checkpoint": of_all.get("checkpoint", "lowest validation loss"),
     }
     facts = {name: table[name] for name in ("published_on", "hardware", "date", "versions")}
-    print(CARD.format(**row["runs"][0], **row, **facts, **flags), end="")
+    print(CARD.format(**scores, **facts, **flags), end="")
 
 
 if __name__ == "__main__":

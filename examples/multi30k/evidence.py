@@ -298,7 +298,8 @@ def standard_deviation(pairs: list[Pair]) -> float:
 def page(facts: Facts, scores: dict[str, Scores]) -> str:
     """Return the page as Markdown."""
     pairs = pairs_of_seeds(facts, scores)
-    on_all_data, on_fewer = ([pair for pair in pairs if (pair.data == Model.data) == most] for most in (True, False))
+    on_all_data = [pair for pair in pairs if pair.data == Model.data]
+    on_fewer = [pair for pair in pairs if pair.data != Model.data]
     largest = {pair.data: abs(pair.difference) for pair in sorted(pairs, key=lambda pair: abs(pair.difference))}
     header = ["claim", "paper", "here", "over seeds and sentences", "over sentences", "verdict", "seeds", "command"]
     rows = []

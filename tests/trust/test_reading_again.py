@@ -12,7 +12,7 @@ import pytest
 import torch
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu, torch_persistent_save
 
-from conftest import FAMILIES, LONG, TASK, TINY_TRAINING, refused, run
+from conftest import FAMILIES, LONG, TASK, TINY_TRAINING, refused, run, saved_updates
 from lwc_fairseq import load
 from lwc_fairseq.cli import average
 from lwc_fairseq_compat import UserError
@@ -29,10 +29,6 @@ WITH_EMBEDDINGS = {
 
 def train(data, out, *flags, ends=run, task=TASK):
     return ends("fairseq-train", data, *task, *TINY_TRAINING, *flags, "--save-dir", out)
-
-
-def updates(path) -> int:
-    return torch.load(path)["optimizer_history"][-1]["num_updates"]
 
 
 def write_embeddings(path, data, width: int) -> None:
@@ -52,7 +48,7 @@ def test_without_the_embeddings_it_began_with(tiny_data, tmp_path, arch, change)
     assert load(last, tiny_data).translate(["ba de"])
     run("fairseq-generate", tiny_data, *TASK, "--cpu", "--max-tokens", "400", "--path", last)
     train(tiny_data, out, *WITH_EMBEDDINGS[arch], *both, "--max-update", "2")
-    assert updates(last) == 2
+    assert saved_updates(last) == 2
     flags = (*WITH_EMBEDDINGS[arch], *both, "--max-update", "1")
     message = train(tiny_data, tmp_path / "new", *flags, ends=refused)
     reason = "vectors.txt (--encoder-embed-path or --decoder-embed-path): No such file" if change == "gone" else "size"
@@ -69,7 +65,7 @@ def test_without_the_checkpoint_it_began_with(tiny_data, tmp_path):
     (reverse / "checkpoint_last.pt").unlink()
     assert load(out / "checkpoint_last.pt", tiny_data).translate(["ba de"])
     train(tiny_data, out, *flags, "--max-update", "2")
-    assert updates(out / "checkpoint_last.pt") == 2
+    assert saved_updates(out / "checkpoint_last.pt") == 2
 
 
 PLUGIN = dedent("""
@@ -135,7 +131,7 @@ def test_numbers_of_numpy_that_a_criterion_logs(tiny_data, tmp_path, plugin):
     for last in ("1", "2"):
         flags = (*FAMILIES["lwc"], "--criterion", "my_criterion", "--max-update", last)
         train(tiny_data, out, *flags, task=plugin)
-    assert updates(out / "checkpoint_last.pt") == 2
+    assert saved_updates(out / "checkpoint_last.pt") == 2
     run("fairseq-generate", tiny_data, *plugin, "--cpu", "--path", out / "checkpoint_last.pt")
 
 

@@ -5,10 +5,20 @@ import shutil
 from textwrap import dedent
 
 import pytest
-import torch
 from fairseq.data.iterators import CountingIterator, GroupedIterator
 
-from conftest import FAMILIES, LONG, TASK, TINY_TRAINING, assert_resumed, assert_same_end, refused, run, run_python
+from conftest import (
+    FAMILIES,
+    LONG,
+    TASK,
+    TINY_TRAINING,
+    assert_resumed,
+    assert_same_end,
+    refused,
+    run,
+    run_python,
+    saved_updates,
+)
 
 # 200 pairs in batches of 100: an epoch has two updates.
 TRAINING = [flag for flag in TINY_TRAINING if flag != "--no-epoch-checkpoints"]
@@ -20,10 +30,6 @@ BAD_EPOCHS = ("--maximize-best-checkpoint-metric",)  # of the loss: the first ep
 def train(data, out, *flags, ends=run):
     flags = (*TASK, *TRAINING, *FAMILIES["lwc"], *SIZE, "--save-dir", out, *flags)
     return ends("fairseq-train", data, *flags)
-
-
-def updates(path) -> int:
-    return torch.load(path)["optimizer_history"][-1]["num_updates"]
 
 
 def names(folder) -> set[str]:
@@ -49,7 +55,7 @@ def test_the_end_is_saved_and_the_same_command_makes_no_update(tiny_data, tmp_pa
     expected, *flags = ENDS[end]
     train(tiny_data, tmp_path, *flags)
     last = tmp_path / "checkpoint_last.pt"
-    assert updates(last) == expected
+    assert saved_updates(last) == expected
     saved = last.read_bytes()
     assert "done training" in train(tiny_data, tmp_path, *flags).stderr
     assert last.read_bytes() == saved
@@ -79,8 +85,8 @@ def test_each_name_that_is_asked_for(tiny_data, tmp_path):
 def test_the_best_checkpoints_are_the_best(tiny_data, tmp_path, sign, expected):
     """The loss falls in each epoch, whether that counts as better or worse."""
     train(tiny_data, tmp_path, "--keep-best-checkpoints", "3", "--no-epoch-checkpoints", "--max-epoch", "6", *sign)
-    assert sorted(updates(path) for path in tmp_path.glob("checkpoint.best_*")) == expected
-    assert updates(tmp_path / "checkpoint_best.pt") == (2 if sign else 12)
+    assert sorted(saved_updates(path) for path in tmp_path.glob("checkpoint.best_*")) == expected
+    assert saved_updates(tmp_path / "checkpoint_best.pt") == (2 if sign else 12)
 
 
 @LONG
@@ -132,7 +138,7 @@ SHORT_SIZES = ("larger batches", "more batches an update")
 def test_resuming_within_an_epoch_with_other_batches(tiny_data, within_epoch, tmp_path, size):
     shutil.copytree(within_epoch, tmp_path / "out")
     done = train(tiny_data, tmp_path / "out", "--batch-size", "30", *SIZES[size], "--max-update", "8")
-    assert updates(tmp_path / "out" / "checkpoint_last.pt") == 8
+    assert saved_updates(tmp_path / "out" / "checkpoint_last.pt") == 8
     assert ("were done: going on with epoch 2" in done.stderr) == (size in ("larger batches", "fewer sentences"))
 
 
@@ -169,14 +175,14 @@ def test_the_best_checkpoint_is_this_trainings(tiny_data, within_epoch, tmp_path
         shutil.copytree(within_epoch, folder)
         (folder / "checkpoint_best.pt").write_text("of another score")
     train(tiny_data, folder, "--batch-size", "30", "--max-update", "7", *BAD_EPOCHS, *flags[start])
-    assert updates(folder / "checkpoint_best.pt") == 7
+    assert saved_updates(folder / "checkpoint_best.pt") == 7
 
 
 @LONG
 def test_the_best_checkpoint_stays_when_training_resumes(tiny_data, within_epoch, tmp_path):
     shutil.copytree(within_epoch, tmp_path / "out")
     train(tiny_data, tmp_path / "out", "--batch-size", "30", "--max-update", "7", *BAD_EPOCHS)
-    assert updates(tmp_path / "out" / "checkpoint_best.pt") == 5
+    assert saved_updates(tmp_path / "out" / "checkpoint_best.pt") == 5
 
 
 TRAINS_TWICE = dedent("""
