@@ -334,13 +334,13 @@ def parse_model_before_help(parse_args_and_arch, parser, input_args=None, *args,
 
     def parse_without_help(*ignored):
         del parser.parse_known_args  # from now on, the method of the class
-        found, rest = parser.parse_known_args(others)
-        if getattr(found, "arch", "") is None:
+        namespace, rest = parser.parse_known_args(others)
+        if getattr(namespace, "arch", "") is None:
             if others == words:
                 raise UserError("--arch is missing: name a model, such as --arch transformer")
             parser.print_help()
             parser.exit()
-        return found, rest
+        return namespace, rest
 
     parser.parse_known_args = parse_without_help
     return parse_args_and_arch(parser, input_args, *args, **kwargs)

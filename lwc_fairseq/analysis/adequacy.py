@@ -136,11 +136,11 @@ def words_to_translate(source: Sequence[str], references: Sequence[Sequence[str]
     Args:
         references: the references of each sentence.
     """
-    found = []
+    expected = []
     for line, of_line in zip(source, references, strict=True):
         words = {word for reference in of_line for word in reference.split()}
-        found.append([word for word in line.split() if not lexicon.get(word, set()).isdisjoint(words)])
-    return found
+        expected.append([word for word in line.split() if not lexicon.get(word, set()).isdisjoint(words)])
+    return expected
 
 
 def untranslated(lines: Sequence[str], expected: Sequence[Sequence[str]], lexicon: Lexicon) -> list[list[str]]:
@@ -173,16 +173,16 @@ def repetition(systems: dict[str, list[str]], references: list[list[str]]) -> di
         for name, lines in systems.items()
     }
     differences = fewer_and_more(counts)
-    found: dict[str, dict[str, float]] = {}
+    of_systems: dict[str, dict[str, float]] = {}
     for name, lines in systems.items():
         shares = {
             "repeated": share_repeated(lines, nothing, 2),
             "beyond references": share_repeated(lines, of_lines, 2),
             "OTEM-2": otem(lines, of_lines),
         }
-        found[name] = {key: round(value, 2) for key, value in shares.items()} | differences[name]
-    found["reference"] = {"repeated": round(share_repeated(references[0], nothing, 2), 2)}
-    return found
+        of_systems[name] = {key: round(value, 2) for key, value in shares.items()} | differences[name]
+    of_systems["reference"] = {"repeated": round(share_repeated(references[0], nothing, 2), 2)}
+    return of_systems
 
 
 def omission(
@@ -208,7 +208,7 @@ def omission(
     missing = {name: untranslated(lines, expected, lexicon) for name, lines in systems.items()}
     counts = {name: [len(of_line) for of_line in of_lines] for name, of_lines in missing.items()}
     differences = fewer_and_more(counts)
-    found = {
+    of_systems = {
         name: {
             "untranslated": round(100 * sum(counts[name]) / words, 2),
             **differences[name],
@@ -217,7 +217,7 @@ def omission(
         for name, of_lines in missing.items()
     }
     content_words = sum(word in lexicon for line in source for word in line.split())
-    return {"content words": content_words, "words to translate": words, "systems": found}
+    return {"content words": content_words, "words to translate": words, "systems": of_systems}
 
 
 def by_word(missing: list[list[str]], expected: list[list[str]], lexicon: Lexicon) -> list[dict]:
@@ -233,11 +233,11 @@ def by_word(missing: list[list[str]], expected: list[list[str]], lexicon: Lexico
         for word in words:
             lines.setdefault(word, []).append(line)
     times = Counter(word for words in expected for word in words)
-    found = [
+    entries = [
         {"word": word, "translations": sorted(lexicon[word]), "times": times[word], "lines": of_word}
         for word, of_word in lines.items()
     ]
-    return sorted(found, key=lambda entry: -len(entry["lines"]))  # those of equal number in the order of their lines
+    return sorted(entries, key=lambda entry: -len(entry["lines"]))  # those of equal number in the order of their lines
 
 
 def wrong_words(line: str, references: Sequence[str], part: slice) -> tuple[int, int]:

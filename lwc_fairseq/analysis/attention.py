@@ -157,15 +157,15 @@ def translations(
     generator = task.build_generator([model], GenerationConfig(beam=5))
     recorded = RecordedSearch(task.target_dictionary)
     getattr(generator, "generator", generator).search = recorded  # the task concat_translation ranks its hypotheses
-    found = []
+    hypotheses = []
     for hypothesis in task.inference_step(generator, [model], sample)[0]:
         tokens, of_tokens = hypothesis["tokens"], hypothesis["positional_scores"]
         if is_reversed(task.cfg):
             order = reversed_order(tokens, eos)
             tokens, of_tokens = tokens[order], of_tokens[order]
         rows, score, total = symbols(task.target_dictionary, tokens), hypothesis["score"].item(), of_tokens.sum().item()
-        found.append(Hypothesis(tokens.cpu(), rows, score, total, of_tokens.tolist()))
-    return found, recorded.beams
+        hypotheses.append(Hypothesis(tokens.cpu(), rows, score, total, of_tokens.tolist()))
+    return hypotheses, recorded.beams
 
 
 @torch.no_grad()

@@ -104,15 +104,15 @@ def page_data(
 
 def beam_after(step: int, task: FairseqTask, hypotheses: list[Hypothesis], beams: list[list[Hypothesis]]) -> list[dict]:
     """Return what the search holds after a step, counted from 1: hypotheses of so many tokens, best first."""
-    entries = [(found, False) for found in (beams[step - 1] if step <= len(beams) else [])]
-    entries += [(found, True) for found in hypotheses if len(found.rows) == step]
+    entries = [(hypothesis, False) for hypothesis in (beams[step - 1] if step <= len(beams) else [])]
+    entries += [(hypothesis, True) for hypothesis in hypotheses if len(hypothesis.rows) == step]
     beam = [
         {
-            "logProbability": found.log_probability,
-            "text": produced(found.rows[: step - is_finished], task),
+            "logProbability": hypothesis.log_probability,
+            "text": produced(hypothesis.rows[: step - is_finished], task),
             "finished": is_finished,
-            "leadsTo": [i for i, other in enumerate(hypotheses) if other.rows[:step] == found.rows],
+            "leadsTo": [i for i, other in enumerate(hypotheses) if other.rows[:step] == hypothesis.rows],
         }
-        for found, is_finished in entries
+        for hypothesis, is_finished in entries
     ]
     return sorted(beam, key=itemgetter("logProbability"), reverse=True)

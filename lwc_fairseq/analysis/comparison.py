@@ -237,8 +237,8 @@ def repetition_and_omission(comparison: Comparison) -> Section:
     shares = ("repeated", "beyond references", "OTEM-2")
     rows = [["", "repeated 2-grams, %", "beyond the references, %", "OTEM-2", fewer_or_more]]
     rows += [
-        [name, *(f"{found[share]:.2f}" if share in found else "" for share in shares), signs(found)]
-        for name, found in comparison.repetition.items()
+        [name, *(f"{measures[share]:.2f}" if share in measures else "" for share in shares), signs(measures)]
+        for name, measures in comparison.repetition.items()
     ]
     parts: list[str | list[list[str]]] = [
         rows,
@@ -248,15 +248,16 @@ def repetition_and_omission(comparison: Comparison) -> Section:
     ]
     if omitted:
         rows = [["", "untranslated words, %", fewer_or_more]]
-        rows += [[name, f"{found['untranslated']:.2f}", signs(found)] for name, found in omitted["systems"].items()]
+        of_systems = omitted["systems"].items()
+        rows += [[name, f"{measures['untranslated']:.2f}", signs(measures)] for name, measures in of_systems]
         parts += [
             rows,
             f"Of the source's {omitted['content words']:,} content words, those count that a reference translates: "
             f"{omitted['words to translate']:,}. A word is untranslated if the output has none of its translations in "
             f"IBM Model 1's lexicon (p ≥ {LEAST_PROBABILITY}). So wrong translations count, too.",
         ]
-        for name, found in omitted["systems"].items():
-            if words := found["words"]:
+        for name, measures in of_systems:
+            if words := measures["words"]:
                 parts += [most_frequent(words), f"The words that {name} leaves untranslated most often. {LINES}"]
     return Section("Repetition and omission" if omitted else "Repetition", parts)
 
@@ -300,8 +301,8 @@ def markdown(comparison: Comparison) -> str:
     return "\n".join(lines)
 
 
-def signs(found: dict) -> str:
-    return f"{found['fewer']} / {found['more']}" if "fewer" in found else ""
+def signs(measures: dict) -> str:
+    return f"{measures['fewer']} / {measures['more']}" if "fewer" in measures else ""
 
 
 def group_name(group: dict) -> str:

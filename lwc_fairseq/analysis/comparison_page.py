@@ -66,8 +66,8 @@ def untranslated_words(systems: dict[str, dict], sentences: Sentences) -> str:
     style = ".omitted td, .omitted th { text-align: start; white-space: normal; min-width: 4rem; } "
     style += ".omitted td { overflow-wrap: anywhere; } .omitted td:nth-child(n+4) { min-width: 12rem; }"
     parts = ["<h2>Untranslated words</h2>", f"<p>{LINES}</p>", f"<style>{style}</style>"]
-    for name, found in systems.items():
-        places = [(entry, line) for entry in found["words"] for line in dict.fromkeys(entry["lines"])]
+    for name, measures in systems.items():
+        places = [(entry, line) for entry in measures["words"] for line in dict.fromkeys(entry["lines"])]
         rows = [
             [
                 entry["word"],
@@ -79,7 +79,8 @@ def untranslated_words(systems: dict[str, dict], sentences: Sentences) -> str:
             for entry, line in places[:LISTED]
         ]
         header = ["word", "translations in the lexicon", "line", f"translation by {name}", "source"]
-        title = f"{name}: {len(places):,} places, those of the most frequent words first"
+        number = f"{len(places):,} place{'s' * (len(places) != 1)}"
+        title = f"{name}: {number}, those of the most frequent words first"
         title += f", of which these are {LISTED:,}" if len(places) > LISTED else ""
         table = html_table(header, rows)
         parts.append(f'<details class="omitted"><summary>{escape(title)}</summary>{table}</details>')

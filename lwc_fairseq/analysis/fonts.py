@@ -46,7 +46,8 @@ def families(text: str) -> list[str]:
             lacking -= characters(best)
     if lacking:
         some = " ".join(sorted(lacking)[:5]) + (" …" if len(lacking) > 5 else "")
-        packages = {"fonts-noto-cjk" if script(one).startswith(CJK) else "fonts-noto-core" for one in lacking}
+        scripts = map(script, lacking)
+        packages = {"fonts-noto-cjk" if name.startswith(CJK) else "fonts-noto-core" for name in scripts}
         logger.warning(
             f"no installed font has {some} and the picture shows boxes: apt install {' and '.join(sorted(packages))}, "
             "or put a font with these characters (https://fonts.google.com/noto) into ~/.local/share/fonts"

@@ -42,10 +42,10 @@ def frequency_groups(
 
     def sizes(words: Counter[str]) -> Counter[int]:
         """Return how many of these words each group has."""
-        found: Counter[int] = Counter()
+        of_groups: Counter[int] = Counter()
         for word, number in words.items():
-            found[group.get(word, 0)] += number
-        return found
+            of_groups[group.get(word, 0)] += number
+        return of_groups
 
     expected = [[Counter(line.split()) for line in reference] for reference in references]
     in_references: Counter[int] = Counter()
@@ -55,10 +55,10 @@ def frequency_groups(
     in_both: dict[str, Counter[int]] = {name: Counter(in_references) for name in systems}
     for name, lines in systems.items():
         for line, *of_line in zip(lines, *expected, strict=True):
-            found = Counter(line.split())
+            produced = Counter(line.split())
             for reference in of_line:
-                shared[name].update(sizes(found & reference))
-                in_both[name].update(sizes(found))
+                shared[name].update(sizes(produced & reference))
+                in_both[name].update(sizes(produced))
     return [
         {
             "from": low,

@@ -99,13 +99,13 @@ class ReverseFiles:
 
     def check_origin(self, origin: Origin) -> None:
         """Raises UserError if there are translations, finished or not, of another origin."""
-        found = self.origin()
-        if found in (None, origin):
+        existing = self.origin()
+        if existing in (None, origin):
             return
-        if found.content != origin.content:
-            difference = f"by another checkpoint ({found.checkpoint})"
-        elif found.beam != origin.beam:
-            difference = f"with --beam {found.beam}"
+        if existing.content != origin.content:
+            difference = f"by another checkpoint ({existing.checkpoint})"
+        elif existing.beam != origin.beam:
+            difference = f"with --beam {existing.beam}"
         else:
             difference = "of other data"
         raise UserError(

@@ -191,9 +191,9 @@ class ClusterRunner:
     def _find(self, unfinished: dict[RunFolder, Job]) -> None:
         """Find the jobs that earlier commands submitted and that have not ended. Cancel those that wait in vain for a
         job that has failed."""
-        found = {folder: submission for folder in unfinished if (submission := read_submission(folder))}
-        states = look(found.values())
-        for folder, submission in found.items():
+        submissions = {folder: submission for folder in unfinished if (submission := read_submission(folder))}
+        states = look(submissions.values())
+        for folder, submission in submissions.items():
             state = states.get(submission, "")
             needed = [self.submissions.get(need) for need in unfinished[folder].needs if need in unfinished]
             is_missing = any(need is None or need.number not in submission.after for need in needed)

@@ -57,7 +57,7 @@ def make_frame(title: str, runs: list[Run], width: int, height: int | None = Non
     for name, kind in (("validation loss", "valid"), ("validation BLEU", "bleu")):
         values = [finite(getattr(run.losses, kind)) for run in runs]
         if any(values):
-            charts[name] = [Curve(*mark[1:], found) for mark, found in zip(marks, values, strict=True) if found]
+            charts[name] = [Curve(*mark[1:], points) for mark, points in zip(marks, values, strict=True) if points]
     beside = width >= SIDE_BY_SIDE
     stacked = min(1, len(charts)) if beside else len(charts)
     listed, room = list_runs(marks, width), CHART_LINES

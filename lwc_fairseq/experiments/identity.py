@@ -56,7 +56,7 @@ def comment(command: Command, table: Path) -> str:
         table: the folder of the table.
     """
     place = Place.here(table)
-    contents = {word: found for role, word in roles(command) if (found := content_of(role, word, command, place))}
+    contents = {word: content for role, word in roles(command) if (content := content_of(role, word, command, place))}
     return "# " + json.dumps({"folder": place.folder, "table": place.table, "contents": contents})
 
 

@@ -223,8 +223,8 @@ def time_of_change(folder: Path) -> float:
 
 def process_of(folder: RunFolder) -> tuple[str, str] | None:
     """Return the number and the machine of the process that last worked in a folder, or None if its lock has none."""
-    found = re.findall(r"^process (\d+) on (.*)$", text_of(folder.lock), re.MULTILINE)
-    return found[-1] if found else None
+    processes = re.findall(r"^process (\d+) on (.*)$", text_of(folder.lock), re.MULTILINE)
+    return processes[-1] if processes else None
 
 
 def host_of_process(folder: RunFolder) -> str | None:

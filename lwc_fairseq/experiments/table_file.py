@@ -152,8 +152,8 @@ def find_file(given: Path, kind: str) -> Path:
 def load_profile(path: Path | None) -> Profile:
     """Read a profile. Without a file, return one that changes nothing. Raises UserError if the file is invalid."""
     profile = Profile() if path is None else as_settings(str(path), Profile, read_yaml(path))
-    found = chain(problems_of_tests(profile.tests or {}), problems_of_trials("trials", profile.trials or []))
-    if problem := next(found, None):
+    problems = chain(problems_of_tests(profile.tests or {}), problems_of_trials("trials", profile.trials or []))
+    if problem := next(problems, None):
         raise UserError(f"{path}: {problem}")
     return profile
 

@@ -84,7 +84,7 @@ def read_position(log: Path) -> Position | None:
     if not lines:
         return None
     limits = [re.findall(rf"'max_{unit}': (\d+)", text[start : lines[0].start()])[-1:] for unit in ("update", "epoch")]
-    max_updates, max_epochs = (int(found[0]) if found else 0 for found in limits)
+    max_updates, max_epochs = (int(limit[0]) if limit else 0 for limit in limits)
 
     def share(line: re.Match) -> float:
         epochs = float(line["epochs"] or int(line["epoch"]) - 1 + int(line["done"]) / int(line["all"]))

@@ -108,7 +108,8 @@ class Model:
             return log_probability / ((5 + len(tokens)) / 6 if gnmt else len(tokens)) ** lenpen
 
         finished = self.beams(sources, beam)
-        return [sorted(((score(*one), one[1]) for one in best), key=lambda one: -one[0]) for best in finished]
+        scored = [[(score(log_p, tokens), tokens) for log_p, tokens in hypotheses] for hypotheses in finished]
+        return [sorted(hypotheses, key=lambda hypothesis: -hypothesis[0]) for hypotheses in scored]
 
     def beams(self, sources: list[list[int]], beam: int) -> list[list[Hypothesis]]:
         """Return the first `beam` hypotheses of each sentence that end, with log P as their score. It is the search of

@@ -101,9 +101,9 @@ def separate_attention_masks(packing: Packing, window: int | None) -> tuple[Tens
         beyond a sentence's end are never used. They attend to some token, so that no softmax is empty.
     """
     sides, _ = packing.padded_sides_and_positions
-    own = mixed_attention_mask(packing, window) & (sides[:, :, None] == sides[:, None])
-    source = ((sides == SOURCE) | (packing.source_lengths == 0)[:, None])[:, None].expand_as(own)
-    return own, source
+    same_side = mixed_attention_mask(packing, window) & (sides[:, :, None] == sides[:, None])
+    source = ((sides == SOURCE) | (packing.source_lengths == 0)[:, None])[:, None].expand_as(same_side)
+    return same_side, source
 
 
 class StepSeparateAttention(StepAttention):

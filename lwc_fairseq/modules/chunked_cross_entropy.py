@@ -92,8 +92,8 @@ class ChunkedCrossEntropy(torch.autograd.Function):
         rows = max(32, (CHUNK_ON_GPU if features.is_cuda else CHUNK) // types)
         for start in range(0, len(features), rows):
             part = slice(start, start + rows)
-            own, y = features[part], target[part, None]
-            log_p = F.linear(own, weight, bias).to(sums_dtype).log_softmax(-1)
+            h, y = features[part], target[part, None]
+            log_p = F.linear(h, weight, bias).to(sums_dtype).log_softmax(-1)
             of_target = -log_p.gather(1, y).sum()
             nll += of_target
             loss += (1 - smoothing - each) * of_target
@@ -105,7 +105,7 @@ class ChunkedCrossEntropy(torch.autograd.Function):
             if smoothing:
                 grad -= each
             grad.scatter_add_(1, y, grad.new_full(y.shape, -(1 - smoothing - each)))
-            add_gradients(grads, grad, own, weight, part)
+            add_gradients(grads, grad, h, weight, part)
         ctx.save_for_backward(*grads)
         ctx.dtypes = [x if x is None else x.dtype for x in (features, weight, bias)]
         ctx.mark_non_differentiable(nll)

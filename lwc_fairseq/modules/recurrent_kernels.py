@@ -160,8 +160,8 @@ class Link:
         # Under autocast the inputs have half precision and the weights single.
         dtype = readers[0].keys.dtype if inputs is None else inputs.dtype
         self.recurrent = recurrent.to(dtype)
-        own = (self.recurrent,) if inputs is None else (self.recurrent, inputs)
-        self.tensors = own + tuple(tensor for reader in readers for tensor in reader.tensors)
+        gru_tensors = (self.recurrent,) if inputs is None else (self.recurrent, inputs)
+        self.tensors = gru_tensors + tuple(tensor for reader in readers for tensor in reader.tensors)
         """The tensors that get gradients."""
 
     def begin(self, states: Tensor) -> None:
@@ -251,9 +251,10 @@ class LinkGradients:
         write_product(grad[..., :width, :], self.of_state.flatten(-3, -2).mT, link.states.flatten(-3, -2))
         write_product(grad[..., width:, :], candidates.mT, link.reset_states.flatten(-3, -2))
         *grad_queries, grad_recurrent = grad.split([dim] * len(self.readers) + [3 * dim], dim=-2)
-        own = (grad_recurrent,) if link.inputs is None else (grad_recurrent, self.given)
+        gru_gradients = (grad_recurrent,) if link.inputs is None else (grad_recurrent, self.given)
         reads = zip(self.readers, grad_queries, strict=True)
-        return own + tuple(found for reader, query in reads for found in reader.of_tensors(query, self.given))
+        of_readers = (gradient for reader, query in reads for gradient in reader.of_tensors(query, self.given))
+        return gru_gradients + tuple(of_readers)
 
 
 def factors_of(link: Link) -> Tensor:

@@ -44,8 +44,8 @@ def translate_reversed(
             tokens = [sources[row] for row in rows]
             dataset = task.build_dataset_for_inference(tokens, [len(row) for row in tokens])
             sample = dataset.collater([dataset[i] for i in range(len(dataset))])
-            found = task.inference_step(generator, [model], move_to_cuda(sample) if is_cuda else sample)
+            finalized = task.inference_step(generator, [model], move_to_cuda(sample) if is_cuda else sample)
             yield [
                 (rows[i], reverse_words(hypotheses[0]["tokens"], eos).cpu())
-                for i, hypotheses in zip(sample["id"].tolist(), found, strict=True)
+                for i, hypotheses in zip(sample["id"].tolist(), finalized, strict=True)
             ]

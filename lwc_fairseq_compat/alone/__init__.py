@@ -14,8 +14,8 @@ def activate():
     """Make fairseq importable in this process, with the package that another distribution has installed, if any."""
     installed = find_spec("lwc_fairseq_compat")
     if installed is None or installed.origin is None:  # a folder without __init__.py has no origin
-        own = find_spec(f"{__name__}.lwc_fairseq_compat")  # elsewhere in an editable installation
-        sys.path.append(str(Path(own.origin).parents[1]))
+        bundled = find_spec(f"{__name__}.lwc_fairseq_compat")  # elsewhere in an editable installation
+        sys.path.append(str(Path(bundled.origin).parents[1]))
     import lwc_fairseq_compat
 
     lwc_fairseq_compat.activate()
