@@ -36,18 +36,18 @@ def opened(archive: Path, name: str) -> Iterator[BinaryIO]:
     """The file of that name in a folder, or in a tar or zip file. Raises ExtractError if there is none."""
     with contextlib.ExitStack() as stack:
         if archive.is_dir():
-            found = (archive / name).open("rb") if (archive / name).is_file() else None
+            file = (archive / name).open("rb") if (archive / name).is_file() else None
         elif archive.suffix == ".zip":
             members = stack.enter_context(zipfile.ZipFile(archive))
             path = next((path for path in members.namelist() if Path(path).name == name), None)
-            found = path and members.open(path)
+            file = path and members.open(path)
         else:
             members = stack.enter_context(tarfile.open(archive))
             member = next((member for member in members if member.isfile() and Path(member.name).name == name), None)
-            found = member and members.extractfile(member)
-        if found is None:
+            file = member and members.extractfile(member)
+        if file is None:
             raise ExtractError(f"{archive}: {name} is not in it: not the whole archive, or another one")
-        yield stack.enter_context(found)
+        yield stack.enter_context(file)
 
 
 def sentences(file: BinaryIO, name: str) -> Iterator[str]:

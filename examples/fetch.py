@@ -116,14 +116,14 @@ def copy_own(source: Source, place: Path, part: Path) -> None:
     if not place.is_dir():
         raise FetchError(f"--from {place}: there is no such folder")
     names = [name for name in (source.file, source.other_name) if name]
-    own = next((place / name for name in names if (place / name).is_file()), None)
-    if own is None:
+    file = next((place / name for name in names if (place / name).is_file()), None)
+    if file is None:
         raise FetchError(f"--from {place}: there is no {' and no '.join(names)}")
-    if not is_of_its_kind(source, own):
-        raise FetchError(f"{own} is damaged, or not a {Path(source.file).suffix} file: put the original there")
-    shutil.copyfile(own, part)
+    if not is_of_its_kind(source, file):
+        raise FetchError(f"{file} is damaged, or not a {Path(source.file).suffix} file: put the original there")
+    shutil.copyfile(file, part)
     if not expected(source, part):
-        print(f"{own} is not the file at {source.url}: taken as it is", file=sys.stderr)
+        print(f"{file} is not the file at {source.url}: taken as it is", file=sys.stderr)
 
 
 def download(url: str, part: Path, size: int | None) -> None:
@@ -159,12 +159,12 @@ def download(url: str, part: Path, size: int | None) -> None:
 def check(source: Source, part: Path, url: str) -> None:
     """Compares the size and the checksum. Raises FetchError after removing a file that differs."""
     if not (expected(source, part) and is_of_its_kind(source, part)):
-        found = f"bytes {part.stat().st_size}, sha256 {digest(part, 'sha256')}"
+        actual = f"bytes {part.stat().st_size}, sha256 {digest(part, 'sha256')}"
         part.unlink()
         wanted = [f"{name} {getattr(source, name)}" for name in ("bytes", "sha256", "md5") if getattr(source, name)]
         wanted = wanted or [f"a {Path(source.file).suffix} file"]
         raise FetchError(
-            f"{url} is not the file that was expected ({found}; expected {', '.join(wanted)}); it was removed. Name "
+            f"{url} is not the file that was expected ({actual}; expected {', '.join(wanted)}); it was removed. Name "
             "another place by --from"
         )
     if source.sha256 is None:

@@ -113,7 +113,7 @@ def with_reverse_model(family: Family, data: Path, work: Path) -> Family:
 def train_systems(args: argparse.Namespace, family: Family, data: Path) -> list[training.Training]:
     batches = batches_of(args, family, data)
     settings = data, args.device, args.precision, batches
-    made = [training.Training(one, one.criterion, *settings) for one in (family.ours, *family.peers)]
+    made = [training.Training(system, system.criterion, *settings) for system in (family.ours, *family.peers)]
     plain = training.Training(family.ours, family.ours.plain_criterion, *settings)
     training.check_equal(made[0], plain, args.precision)
     return made
@@ -134,13 +134,13 @@ def time_training(args: argparse.Namespace, systems: list[training.Training]) ->
             # On a GPU, the first update of each shape takes many times as long, because it allocates memory. NSC
             # searches for the reverse translation of each sentence in its first epoch, and then keeps it.
             numbers = range(args.blocks * args.updates)
-        for system, found in zip(systems, speeds, strict=True):
+        for system, of_system in zip(systems, speeds, strict=True):
             began = clock(args)()
             for number in numbers:
                 system.update(number)
             spent = clock(args)() - began
             if block >= 0:
-                found.append(sum(map(system.target_tokens, numbers)) / spent)
+                of_system.append(sum(map(system.target_tokens, numbers)) / spent)
     return speeds
 
 
@@ -163,22 +163,22 @@ def time_generation(args: argparse.Namespace, systems: list[generation.Generatio
     """Target tokens a second of each system in each block."""
     speeds = [[] for _ in systems]
     for block in trange(-1, args.blocks, desc="blocks"):
-        for system, found in zip(systems, speeds, strict=True):
+        for system, of_system in zip(systems, speeds, strict=True):
             spent = system.run(clock(args))
             if block >= 0:
-                found.append(sum(len(text.split()) + 1 for _, text in system.hypotheses().values()) / spent)
+                of_system.append(sum(len(text.split()) + 1 for _, text in system.hypotheses().values()) / spent)
     return speeds
 
 
 def print_memory(args: argparse.Namespace, family: Family, data: Path) -> None:
     """Prints the peak memory of one system, the only one that this process runs."""
     system = (family.ours, *family.peers)[args.memory_of]
-    one = training.Training(
+    trained = training.Training(
         system, system.criterion, data, args.device, args.precision, batches_of(args, family, data)[-1:]
     )
     for number in range(2):
-        one.update(number)
-    print(one.peak_memory())
+        trained.update(number)
+    print(trained.peak_memory())
 
 
 def memory(number: int) -> int:
@@ -202,8 +202,8 @@ def write(args: argparse.Namespace, family: Family, speeds: list[list[float]], m
         "command": shlex.join(["python", *sys.argv]),
         "settings": {name: str(value) for name, value in vars(args).items()},
         "systems": [
-            {"name": one.name, "tokens a second": speed, "ours / this": ratio, "peak bytes": peak}
-            for one, speed, ratio, peak in zip(systems, speeds, ratios, memories, strict=True)
+            {"name": system.name, "tokens a second": speed, "ours / this": ratio, "peak bytes": peak}
+            for system, speed, ratio, peak in zip(systems, speeds, ratios, memories, strict=True)
         ],
     }
     about["clock"] = "processor time" if args.processor_time else "wall-clock time"
@@ -227,7 +227,7 @@ def device(args: argparse.Namespace) -> str:
 
 
 def markdown(about: dict, systems: tuple[System, ...]) -> str:
-    with_memory = any(one["peak bytes"] for one in about["systems"])
+    with_memory = any(system["peak bytes"] for system in about["systems"])
     header = [
         "",
         "target tokens a second",
@@ -237,12 +237,12 @@ def markdown(about: dict, systems: tuple[System, ...]) -> str:
     ]
     ours = about["systems"][0]["tokens a second"]
     rows = []
-    for one in about["systems"]:
-        within = [a / b for a, b in zip(ours, one["tokens a second"], strict=True)]
+    for system in about["systems"]:
+        within = [a / b for a, b in zip(ours, system["tokens a second"], strict=True)]
         spread = f"{min(within):.2f}–{max(within):.2f}"
-        peak = [f"{one['peak bytes'] / 2**30:.2f} GiB"] if with_memory else []
-        speed = f"{statistics.median(one['tokens a second']):,.0f}"
-        rows.append([one["name"], speed, f"{one['ours / this']:.2f}", spread, *peak])
+        peak = [f"{system['peak bytes'] / 2**30:.2f} GiB"] if with_memory else []
+        speed = f"{statistics.median(system['tokens a second']):,.0f}"
+        rows.append([system["name"], speed, f"{system['ours / this']:.2f}", spread, *peak])
     lines = [f"# {about['family']}, {about['phase']}", "", *markdown_table(header, rows), ""]
     lines.append(
         f"{about['precision']}; {about['types']:,} types; {about['clock']}, medians of {about['blocks']} blocks. "

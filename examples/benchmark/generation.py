@@ -66,38 +66,38 @@ class Generation:
 
 def read_hypotheses(output: Path) -> Hypotheses:
     """The translations in the output of fairseq-generate."""
-    found = {}
+    hypotheses = {}
     for line in output.read_text(encoding="utf-8").splitlines():
         if line.startswith("H-"):
             number, score, text = line[2:].split("\t")
-            found[int(number)] = float(score), text
-    return found
+            hypotheses[int(number)] = float(score), text
+    return hypotheses
 
 
 def check_equal(one: Generation, other: Generation, precision: str) -> None:
     """Raises SystemExit unless both find the same translations; see :func:`difference`."""
     one.run()
-    found = one.hypotheses()
+    hypotheses = one.hypotheses()
     other.run()
-    differing = difference(found, other.hypotheses(), precision)
+    differing = difference(hypotheses, other.hypotheses(), precision)
     if differing:
         raise SystemExit(f"benchmark: {one.system.name}: {differing}")
 
 
-def difference(found: Hypotheses, expected: Hypotheses, precision: str) -> str | None:
+def difference(hypotheses: Hypotheses, expected: Hypotheses, precision: str) -> str | None:
     """Say how translations differ from those of fairseq's search by more than rounding; None if they do not.
 
     Two different translations count as the same if their scores differ by at most TIE: rounding decides between them.
     In half precision rounding also decides which hypotheses stay in the beam, so that only mean scores are compared.
     """
-    if found.keys() != expected.keys():
-        return f"{len(found)} translations, fairseq's search {len(expected)}"
+    if hypotheses.keys() != expected.keys():
+        return f"{len(hypotheses)} translations, fairseq's search {len(expected)}"
     if precision in ("fp16", "bf16"):
-        ours, theirs = (statistics.fmean(score for score, _ in one.values()) for one in (found, expected))
+        ours, theirs = (statistics.fmean(score for score, _ in one.values()) for one in (hypotheses, expected))
         within = abs(ours - theirs) <= HALF
         return None if within else f"the mean score is {ours:.4f}, that of fairseq's search {theirs:.4f}"
     for number, (score, text) in expected.items():
-        apart = abs(found[number][0] - score)
-        if apart > (ROUNDING if found[number][1] == text else TIE):
+        apart = abs(hypotheses[number][0] - score)
+        if apart > (ROUNDING if hypotheses[number][1] == text else TIE):
             return f"sentence {number} differs from that of fairseq's search"
     return None

@@ -71,11 +71,11 @@ def observe(call: Callable[[], None]) -> Work:
     call()
     spent = statistics.median(seconds_of(call) for _ in range(3))
     # Without events of the CPU, the profiler slows down the launches less. A CPU build of PyTorch has no others.
-    with profile(activities={ProfilerActivity.CUDA} & supported_activities() or supported_activities()) as found:
+    with profile(activities={ProfilerActivity.CUDA} & supported_activities() or supported_activities()) as profiler:
         call()
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder) / "trace.json"
-        found.export_chrome_trace(str(trace))
+        profiler.export_chrome_trace(str(trace))
         events = json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]
     intervals = [(event["ts"], event["ts"] + event["dur"]) for event in events if event.get("cat") in ON_GPU]
     return Work(len(intervals), union(intervals) / 1e6, spent)
@@ -162,9 +162,9 @@ def main() -> None:
     length = "-".join(map(str, args.length or ("real", "lengths")))
     pairs = {"train": 1000, "valid": 10, "test": args.sentences}
     data = write_data(args.work / f"launches-{types}-{args.sentences}-{length}", types, pairs, args.length)
-    found = {"an update": update(args, system, data), "a decoding step": step(args, system, data)}
+    works = {"an update": update(args, system, data), "a decoding step": step(args, system, data)}
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    rows = [work.row(system, phase, args.precision) for phase, work in found.items()]
+    rows = [work.row(system, phase, args.precision) for phase, work in works.items()]
     write_whole(args.out, json.dumps(rows, indent=1, ensure_ascii=False))
 
 

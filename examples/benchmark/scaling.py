@@ -61,30 +61,32 @@ def main() -> None:
     flags, values = DEPTH[args.family] if args.over == "depth" else OVER[args.over]
     values = args.values or values
     command = [sys.executable, str(Path(__file__).with_name("benchmark.py")), "--family", args.family]
-    found = {}
+    of_values = {}
     with tempfile.TemporaryDirectory() as folder:
         for value in tqdm(values, desc=f"over {args.over}"):
-            own = [*command, "--phase", args.phase, "--out", folder, *map(str, flags(value)), *more]
-            subprocess.run(own, check=True, stdout=subprocess.DEVNULL)
+            benchmark = [*command, "--phase", args.phase, "--out", folder, *map(str, flags(value)), *more]
+            subprocess.run(benchmark, check=True, stdout=subprocess.DEVNULL)
             newest = max(Path(folder).glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
-            found[value] = json.loads(newest.read_text(encoding="utf-8"))
-    write(args, found)
+            of_values[value] = json.loads(newest.read_text(encoding="utf-8"))
+    write(args, of_values)
 
 
-def write(args: argparse.Namespace, found: dict[int, dict]) -> None:
-    names = [one["name"] for one in next(iter(found.values()))["systems"]]
+def write(args: argparse.Namespace, of_values: dict[int, dict]) -> None:
+    names = [system["name"] for system in next(iter(of_values.values()))["systems"]]
     unit = UNITS_OF_DEPTH[args.family] if args.over == "depth" else UNITS[args.over]
     if args.over == "depth":
         names = [name.partition(",")[0] for name in names]  # without their usual depth
-    speeds = {value: [median(one["tokens a second"]) for one in about["systems"]] for value, about in found.items()}
-    about = next(iter(found.values()))
+    speeds = {
+        value: [median(system["tokens a second"]) for system in about["systems"]] for value, about in of_values.items()
+    }
+    about = next(iter(of_values.values()))
     name = f"{args.family}_{args.phase}_over_{args.over}"
     rows = [[f"{value:,}", *(f"{speed:,.0f}" for speed in speeds[value])] for value in speeds]
     lines = [f"# {args.family}, {args.phase}: target tokens a second", "", *markdown_table([unit, *names], rows), ""]
     lines.append(f"{about['precision']}. {about['date']}, {about['device']}, {about['versions']}.")
     lines += ["", "```", shlex.join(["python", *sys.argv]), "```", ""]
     args.out.mkdir(parents=True, exist_ok=True)
-    write_whole(args.out / f"{name}.json", json.dumps(found, indent=1))
+    write_whole(args.out / f"{name}.json", json.dumps(of_values, indent=1))
     write_whole(args.out / f"{name}.md", "\n".join(lines))
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.subplots()

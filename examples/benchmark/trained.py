@@ -180,12 +180,12 @@ def measure(args: argparse.Namespace, sentences: Path, shortest: Path, search: S
             alone = {clock: whole[clock] - start[clock] for clock in whole}
             rounds[system.name].append({"whole command": whole, "start-up": start, "translation": alone})
     systems = {
-        one.name: {
-            "command": shlex.join(one.program(args, sentences, search)[0]).replace(sys.executable, "python"),
-            "seconds": rounds[one.name],
-            **score(translated[one.name], Score()),
+        system.name: {
+            "command": shlex.join(system.program(args, sentences, search)[0]).replace(sys.executable, "python"),
+            "seconds": rounds[system.name],
+            **score(translated[system.name], Score()),
         }
-        for one in args.system
+        for system in args.system
     }
     pairs = []
     for a, b in args.pair:
@@ -200,23 +200,23 @@ def spread(numbers: list[float], digits: int) -> str:
     return f"{middle:.{digits}f} ({low:.{digits}f}–{high:.{digits}f})"
 
 
-def tables(found: dict) -> list[str]:
+def tables(results: dict) -> list[str]:
     """The lines of the two tables of one search: the systems, and the pairs."""
     seconds = {
-        name: [[one[part][clock] for one in system["seconds"]] for clock, part in TIMES]
-        for name, system in found["systems"].items()
+        name: [[run[part][clock] for run in system["seconds"]] for clock, part in TIMES]
+        for name, system in results["systems"].items()
     }
-    bleu = {name: system["bleu"] for name, system in found["systems"].items()}
+    bleu = {name: system["bleu"] for name, system in results["systems"].items()}
     header = [f"{clock}, {part}" for clock, part in TIMES]
-    rows = [[name, f"{bleu[name]:.2f}", *(spread(one, 1) for one in times)] for name, times in seconds.items()]
+    rows = [[name, f"{bleu[name]:.2f}", *(spread(time, 1) for time in times)] for name, times in seconds.items()]
     pairs = []
-    for pair in found["pairs"]:
+    for pair in results["pairs"]:
         a, b = pair["systems"]
         ratios = [[y / x for x, y in zip(*both, strict=True)] for both in zip(seconds[a], seconds[b], strict=True)]
         quality = [f"{bleu[a] - bleu[b]:+.2f}", f"{pair['p']:.3f}", f"{pair['equal translations']}"]
         pairs.append([f"{a} ÷ {b}", *(spread(ratio, 2) for ratio in ratios), *quality])
     return [
-        f"## Beam {found['beam']}, batches of {found['batch size']}, {found['sentences']} sentences",
+        f"## Beam {results['beam']}, batches of {results['batch size']}, {results['sentences']} sentences",
         *("", *markdown_table(["seconds", "BLEU", *header], rows)),
         *("", *markdown_table(["speed", *header, "BLEU", "p", "equal translations"], pairs), ""),
     ]
@@ -250,8 +250,8 @@ def main() -> None:
         count = min(wanted, len(sizes))
         sentences = choose(args, f"first-{count}", list(range(count)))
         for beam in args.beam:
-            found = measure(args, sentences, shortest, Search(beam, size))
-            about["searches"].append({"sentences": count, **found})
+            results = measure(args, sentences, shortest, Search(beam, size))
+            about["searches"].append({"sentences": count, **results})
     page = [
         "# Trained models on Multi30k, German to English",
         "",
@@ -259,7 +259,7 @@ def main() -> None:
         f"{about['machine']}, {about['versions']}. The speed of a pair is its first system's ÷ its second's. BLEU is "
         "of tokenised, lower-cased text. p is that of a two-sided randomization test of the difference of BLEU; it "
         "says nothing if only a few translations differ.",
-        *("", *(line for found in about["searches"] for line in tables(found))),
+        *("", *(line for results in about["searches"] for line in tables(results))),
         *("```", about["command"], "```", ""),
     ]
     args.out.mkdir(parents=True, exist_ok=True)

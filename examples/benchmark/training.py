@@ -85,8 +85,8 @@ class Training:
         with self.context():
             loss, _, _ = criterion(model, sample)
         loss.backward()
-        found = {name: parameter.grad.float() for name, parameter in model.named_parameters()}
-        return loss.item(), found
+        gradients = {name: parameter.grad.float() for name, parameter in model.named_parameters()}
+        return loss.item(), gradients
 
     def peak_memory(self) -> int:
         """The peak memory in bytes: of tensors on a GPU, else of the process."""

@@ -50,8 +50,8 @@ def measure(machine: Machine, column: Column) -> Found:
     command += ["--device", "cuda", "--precision", column.precision, "--out", out, "--work", machine.out / "work"]
     command += tiny_sizes(column) if machine.pretended else sizes(column, machine.quick)
     machine.run(command, out / "log", out / "page")
-    (found,) = out.glob("*.json")
-    about = json.loads(found.read_text(encoding="utf-8"))
+    (result,) = out.glob("*.json")
+    about = json.loads(result.read_text(encoding="utf-8"))
     return Found([speed_row(column, about["settings"]["max_tokens"], system) for system in about["systems"]])
 
 

@@ -53,9 +53,9 @@ def compare(machine: Machine, family: str, precision: Precision) -> Found:
     """Train, resume and translate, and compare the losses with the CPU's and both searches with each other."""
     expected = reference(machine, family, precision.optimizer)
     folder = empty_folder(machine.out / "models" / f"{family}_{precision.name.replace(', ', '_').lower()}")
-    found = train(machine, folder, family, precision)
+    losses = train(machine, folder, family, precision)
     searches = [translate(machine, folder, precision, *flags) for flags in ((), ("--stock-search",))]
-    return judge(family, precision, found, expected, *searches)
+    return judge(family, precision, losses, expected, *searches)
 
 
 def updates(machine: Machine) -> tuple[int, int]:
@@ -83,13 +83,13 @@ def reference(machine: Machine, family: str, name: str) -> Losses:
 
 def train(machine: Machine, folder: Path, family: str, precision: Precision) -> Losses:
     flags = (*optimizer(family, precision.optimizer), *precision.train)
-    found = {}
+    losses = {}
     stop, end = updates(machine)
     for name, first, last in (("train", 1, stop), ("resume", stop + 1, end)):
         log = folder / f"{name}.log"
         machine.run(training(machine, folder, family, *flags, "--max-update", last), log)
-        found |= read_losses(log, first, last)
-    return found
+        losses |= read_losses(log, first, last)
+    return losses
 
 
 def read_losses(log: Path, first: int, last: int) -> Losses:
@@ -102,10 +102,10 @@ def read_losses(log: Path, first: int, last: int) -> Losses:
     if "NOTE: gradient overflow detected" in text:
         raise StepFailed(f"the loss scale was too large, so fairseq skipped a batch; the log is {log}")
     lines = map(json.loads, re.findall(r"train_inner \| (\{.*\})", text))
-    found = {int(line["num_updates"]): float(line["loss"]) for line in lines}
-    if sorted(found) != list(range(first, last + 1)):
-        raise StepFailed(f"updates {first} to {last} are expected, not {sorted(found)}; the log is {log}")
-    return found
+    losses = {int(line["num_updates"]): float(line["loss"]) for line in lines}
+    if sorted(losses) != list(range(first, last + 1)):
+        raise StepFailed(f"updates {first} to {last} are expected, not {sorted(losses)}; the log is {log}")
+    return losses
 
 
 Scores = dict[int, tuple[float, str]]
@@ -118,20 +118,20 @@ def translate(machine: Machine, folder: Path, precision: Precision, *search: str
     command += ["--path", folder / "checkpoint_last.pt", "--batch-size", "20", "--max-len-a", "1", "--max-len-b", "10"]
     command += ["--num-workers", "0", *precision.generate, *search]
     machine.run(command, output.with_suffix(".log"), output)
-    found = re.findall(r"^H-(\d+)\t(\S+)\t(.*)$", output.read_text(encoding="utf-8"), re.MULTILINE)
-    if not found:
+    hypotheses = re.findall(r"^H-(\d+)\t(\S+)\t(.*)$", output.read_text(encoding="utf-8"), re.MULTILINE)
+    if not hypotheses:
         raise StepFailed(f"fairseq-generate printed no translation; its output is {output}")
-    return {int(number): (float(score), text) for number, score, text in found}
+    return {int(number): (float(score), text) for number, score, text in hypotheses}
 
 
-def judge(family: str, precision: Precision, found: Losses, expected: Losses, ours: Scores, stock: Scores) -> Found:
+def judge(family: str, precision: Precision, losses: Losses, expected: Losses, ours: Scores, stock: Scores) -> Found:
     """Compare the losses, and the translations of both searches."""
-    difference = max(relative(found[update], expected[update]) for update in expected)
-    means = [statistics.fmean(score for score, _ in one.values()) for one in (ours, stock)]
+    difference = max(relative(losses[update], expected[update]) for update in expected)
+    means = [statistics.fmean(score for score, _ in search.values()) for search in (ours, stock)]
     same = sum(ours.get(number, (0.0, None))[1] == text for number, (_, text) in stock.items())
     row: Row = {"model": family, "precision": precision.name}
     for name, update in (("first", 1), ("last", max(expected))):
-        row[f"{name} loss, CPU → device"] = f"{expected[update]:.3f} → {found[update]:.3f}"
+        row[f"{name} loss, CPU → device"] = f"{expected[update]:.3f} → {losses[update]:.3f}"
     row["largest difference"] = f"{difference:.1e}"
     row["allowed"] = f"{precision.tolerance:.0e}"
     row["translations as by fairseq's search"] = f"{same} of {len(stock)}"
@@ -144,7 +144,7 @@ def judge(family: str, precision: Precision, found: Losses, expected: Losses, ou
     return Found([row], failure)
 
 
-def relative(found: float, expected: float) -> float:
+def relative(value: float, expected: float) -> float:
     """The relative difference; infinite for a NaN, which compares with nothing."""
-    difference = abs(found - expected) / abs(expected)
+    difference = abs(value - expected) / abs(expected)
     return math.inf if math.isnan(difference) else difference

@@ -48,21 +48,21 @@ def sections(outcomes: list[Outcome]) -> Iterator[tuple[str, Table]]:
     """Yield the title and the table of each section, failures first. Every line says on which device it ran."""
     failed = [outcome for outcome in outcomes if outcome.failure]
     if failed:
-        rows = [{"step": one.step, "failure": one.failure, "device": one.device} for one in failed]
+        rows = [{"step": outcome.step, "failure": outcome.failure, "device": outcome.device} for outcome in failed]
         yield "Failures", as_table(rows)
     for title in dict.fromkeys(outcome.section for outcome in outcomes):
         chosen = [outcome for outcome in outcomes if outcome.section == title and outcome.rows]
         if chosen:
-            yield title, as_table([{**row, "device": one.device} for one in chosen for row in one.rows])
+            yield title, as_table([{**row, "device": outcome.device} for outcome in chosen for row in outcome.rows])
     rows = [
         {
-            "step": one.step,
-            "result": "failed" if one.failure else "succeeded",
-            "seconds": f"{one.seconds:.0f}",
-            "date": one.date,
-            "device": one.device,
+            "step": outcome.step,
+            "result": "failed" if outcome.failure else "succeeded",
+            "seconds": f"{outcome.seconds:.0f}",
+            "date": outcome.date,
+            "device": outcome.device,
         }
-        for one in outcomes
+        for outcome in outcomes
     ]
     yield "Steps", as_table(rows)
 

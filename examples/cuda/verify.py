@@ -53,8 +53,8 @@ def all_steps(quick: bool) -> list[Step]:
             for family, name in compared
         ),
         *(
-            Step(f"benchmark_{one.name}", "Speed and peak memory", partial(columns.measure, column=one))
-            for one in columns.columns(quick)
+            Step(f"benchmark_{column.name}", "Speed and peak memory", partial(columns.measure, column=column))
+            for column in columns.columns(quick)
         ),
         *(Step(f"launches_{family}", "Kernel launches", partial(columns.launches, family=family)) for family in MODELS),
         Step("two_processes", "Two processes", two_processes),
@@ -77,7 +77,7 @@ def run(steps: list[Step], machine: Machine, command: str) -> int:
             outcome.write(kept[step.name])
             result = f"failed: {outcome.failure}" if outcome.failure else "succeeded"
             print(f"  {result}, {outcome.seconds:.0f} s; {machine.device}", flush=True)
-        write_report(machine, [one for one in outcomes.values() if one], len(steps), command)
+        write_report(machine, [outcome for outcome in outcomes.values() if outcome], len(steps), command)
     failed = [outcome.step for outcome in outcomes.values() if outcome and outcome.failure]
     print(f"{machine.out / 'report.md'}, {machine.out / 'report.html'}; {machine.device}")
     if failed:
@@ -89,14 +89,14 @@ def attempt(step: Step, machine: Machine) -> Outcome:
     """Run a step. Whatever goes wrong in it is a result, so that the steps after it run."""
     began = time.monotonic()
     try:
-        found = step.call(machine)
+        findings = step.call(machine)
     except StepFailed as failed:
-        found = Found([], str(failed))
+        findings = Found([], str(failed))
     except Exception as error:
-        found = Found([], f"{type(error).__name__}: {' '.join(str(error).split())}")
+        findings = Found([], f"{type(error).__name__}: {' '.join(str(error).split())}")
     seconds, today = time.monotonic() - began, date.today().isoformat()
     where = (machine.device, machine.conditions)
-    return Outcome(step.name, step.section, found.rows, found.failure, seconds, today, *where)
+    return Outcome(step.name, step.section, findings.rows, findings.failure, seconds, today, *where)
 
 
 def main() -> int:

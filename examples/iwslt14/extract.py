@@ -53,10 +53,10 @@ def extract(language: str, archives: list[Path], out: Path) -> None:
     for path in archives:
         with tarfile.open(path) as archive:
             for name, content in members(archive, language):
-                if found := re.fullmatch(rf"train\.tags\.{language}-en\.({language}|en)", name):
-                    target, read = out / f"train.{found[1]}", training_lines
-                elif found := re.fullmatch(rf"IWSLT14\.\w+\.(\w+)\.{language}-en\.({language}|en)\.xml", name):
-                    target, read = out / f"{found[1]}.{found[2]}", talk_lines
+                if match := re.fullmatch(rf"train\.tags\.{language}-en\.({language}|en)", name):
+                    target, read = out / f"train.{match[1]}", training_lines
+                elif match := re.fullmatch(rf"IWSLT14\.\w+\.(\w+)\.{language}-en\.({language}|en)\.xml", name):
+                    target, read = out / f"{match[1]}.{match[2]}", talk_lines
                 else:
                     continue
                 lines = read(content.read().decode("utf-8"))

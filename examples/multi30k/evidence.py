@@ -245,8 +245,10 @@ def resample(facts: Facts) -> dict[str, Scores]:
     scores = {}
     for key, model in facts.models.items():
         statistics = [read_statistics(path, ngrams) for path in model.files().values()]
-        seeds = {seed: float(corpus_bleu(one.sum(0))) for seed, one in zip(model.files(), statistics, strict=True)}
-        of_seeds = np.stack([corpus_bleu(samples @ one) for one in statistics], 1)
+        seeds = {
+            seed: float(corpus_bleu(of_seed.sum(0))) for seed, of_seed in zip(model.files(), statistics, strict=True)
+        }
+        of_seeds = np.stack([corpus_bleu(samples @ of_seed) for of_seed in statistics], 1)
         generator = np.random.default_rng([FIRST_NUMBER, crc32(key.encode())])
         drawn = generator.integers(len(seeds), size=of_seeds.shape)
         scores[key] = Scores(seeds, of_seeds, np.take_along_axis(of_seeds, drawn, 1).mean(1))
@@ -281,13 +283,13 @@ class Pair:
 
 
 def pairs_of_seeds(facts: Facts, scores: dict[str, Scores]) -> list[Pair]:
-    found = []
+    pairs = []
     for key, model in facts.models.items():
         values = list(scores[key].seeds.values())
         for one, other in combinations(range(len(values)), 2):
             samples = scores[key].of_seeds[:, one] - scores[key].of_seeds[:, other]
-            found.append(Pair(model.data, values[one] - values[other], samples))
-    return found
+            pairs.append(Pair(model.data, values[one] - values[other], samples))
+    return pairs
 
 
 def standard_deviation(pairs: list[Pair]) -> float:

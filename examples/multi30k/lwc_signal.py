@@ -131,13 +131,13 @@ def print_table(signals: dict[str, Signal]) -> None:
 
 def columns(signal: Signal) -> list[tuple[str, Tensor]]:
     """Return the title and the values, (N,), of each column of the table."""
-    found = [
+    by_side = [
         (f"{name} {side}", line)
         for name in ("state", "change", "gradient", "attended")
         for side, line in zip(SIDES, getattr(signal, name), strict=True)
     ]
     heads = [(f"share, head {number}", line) for number, line in enumerate(signal.share, start=1)]
-    return [*found, ("share, mean", signal.share.mean(0)), *heads]
+    return [*by_side, ("share, mean", signal.share.mean(0)), *heads]
 
 
 def draw(signals: dict[str, Signal]) -> Figure:

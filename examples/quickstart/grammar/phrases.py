@@ -50,10 +50,10 @@ class Phrase:
         for j, token in enumerate(self.english):
             for concept in token.concepts:
                 places[concept].append(j)
-        found: set[Link] = set()
+        links: set[Link] = set()
         for i, token in enumerate(self.german):
-            found.update(Link(i, j) for concept in token.concepts for j in places[concept])
-        return tuple(sorted(found))
+            links.update(Link(i, j) for concept in token.concepts for j in places[concept])
+        return tuple(sorted(links))
 
 
 NOTHING = Phrase()

@@ -213,12 +213,12 @@ def parse_noun(line: str, human: bool) -> Noun:
 
 
 def read_nouns() -> dict[str, Noun]:
-    found = []
+    nouns = []
     for text, human in ((PEOPLE_TABLE, True), (THINGS_TABLE, False), (PLACES_TABLE, False)):
-        found += [parse_noun(line, human) for line in text.split("\n") if line]
-    found += [Noun("", Gender.PLURAL, german, english, english, human=human) for german, english, human in ONLY_PLURAL]
-    found += [Noun(name, gender, "", name, "", human=True) for gender, names in NAMES for name in names.split()]
-    table = {dictionary_form(noun): noun for noun in found}
+        nouns += [parse_noun(line, human) for line in text.split("\n") if line]
+    nouns += [Noun("", Gender.PLURAL, german, english, english, human=human) for german, english, human in ONLY_PLURAL]
+    nouns += [Noun(name, gender, "", name, "", human=True) for gender, names in NAMES for name in names.split()]
+    table = {dictionary_form(noun): noun for noun in nouns}
     for line in COMPOUNDS.strip().split("\n"):
         modifiers, _, head = line.partition(" + ")
         made = compounds(modifiers, table[head.removesuffix(" -")], plural=not head.endswith("-"))
@@ -246,9 +246,9 @@ def nouns(text: str) -> tuple[Noun, ...]:
 
 def adjectives(text: str) -> tuple[Adjective, ...]:
     """``adjectives("alt klein/little")``: what follows a slash replaces the usual translation."""
-    found = []
+    chosen = []
     for entry in text.split():
         german, _, english = entry.partition("/")
         usual = ADJECTIVES[german]
-        found.append(Adjective(german, english or usual.english, usual.stem))
-    return tuple(found)
+        chosen.append(Adjective(german, english or usual.english, usual.stem))
+    return tuple(chosen)
