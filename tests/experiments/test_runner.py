@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from lwc_fairseq.experiments import schedule
 from lwc_fairseq.experiments.identity import comment, difference
@@ -34,6 +35,29 @@ def make_job(out: Path, name: str, train: str, generate: str = "echo translated"
 
 def ran(job: Job) -> list[str]:
     return (job.folder.path / "ran").read_text().split()
+
+
+@pytest.mark.parametrize(
+    ("visible", "gpus", "parallel", "expected"),
+    [
+        (None, 0, None, [None]),
+        (None, 0, 2, [None, None]),
+        (None, 2, None, ["0", "1"]),
+        ("3,GPU-4af", 2, None, ["3", "GPU-4af"]),
+        ("3,5", 2, 3, ["3", "5", "3"]),
+        (None, 4, 1, ["0"]),
+    ],
+)
+def test_jobs_share_the_visible_gpus(monkeypatch, visible, gpus, parallel, expected):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpus > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    assert schedule.devices(parallel) == expected
+    assert [schedule.environment(device).get("CUDA_VISIBLE_DEVICES", visible) for device in expected] == [
+        visible if device is None else device for device in expected
+    ]
 
 
 def test_finished_steps_are_not_done_again(tmp_path):
