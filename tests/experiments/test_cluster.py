@@ -275,10 +275,16 @@ TRAINING = "trap 'echo saved >> ran; exit 143' TERM; touch begun; while true; do
 
 @pytest.fixture
 def handlers():
-    """As submitit leaves them. What the test changes is put back."""
-    numbers = (signal.SIGTERM, signal.SIGUSR2)
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+    """As submitit leaves them. What the test changes is put back. A job that waits in vain fails after a minute."""
+
+    def too_late(number, frame) -> None:
+        raise TimeoutError("the job has not ended within a minute")
+
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGTERM, signal.SIGUSR2)}
+    before[signal.SIGALRM] = signal.signal(signal.SIGALRM, too_late)
+    signal.alarm(60)
     yield
+    signal.alarm(0)
     for number, handler in before.items():
         signal.signal(number, handler)
 
@@ -296,10 +302,15 @@ def when_begun(job: Job, *numbers: signal.Signals) -> None:
     threading.Thread(target=send).start()
 
 
-@pytest.mark.parametrize("numbers", [(signal.SIGUSR2,), (signal.SIGTERM, signal.SIGUSR2)])
-def test_a_preempted_job_saves_once_and_goes_on_later(tmp_path, monkeypatch, handlers, numbers):
-    """submitit calls `checkpoint` at SIGUSR2, and ends the process. SLURM sends SIGTERM before, and waits."""
+@pytest.mark.parametrize(
+    ("preemption", "numbers"),
+    [("USR2", (signal.SIGUSR2,)), ("USR2", (signal.SIGTERM, signal.SIGUSR2)), ("TERM", (signal.SIGTERM,))],
+)
+def test_a_preempted_job_saves_once_and_goes_on_later(tmp_path, monkeypatch, handlers, preemption, numbers):
+    """At the signal that announces the end, submitit calls `checkpoint`, and ends the process. SLURM sends SIGTERM
+    before, and waits."""
     monkeypatch.setenv("SUBMITIT_EXECUTOR", SLURM)
+    monkeypatch.setenv("SUBMITIT_PREEMPT_SIGNAL", preemption)
     job = make_job(tmp_path, "a", f"test -e begun || {{ {TRAINING}; }}")
     task, later = NodeTask(job), []
 
@@ -308,7 +319,7 @@ def test_a_preempted_job_saves_once_and_goes_on_later(tmp_path, monkeypatch, han
         assert ran(job) == ["train", "saved"]
         raise SystemExit
 
-    signal.signal(signal.SIGUSR2, requeue)
+    signal.signal(numbers[-1], requeue)
     when_begun(job, *numbers)
     with pytest.raises(SystemExit):
         task()
