@@ -1,7 +1,5 @@
 """The layer-wise coordinated Transformer through fairseq's own commands, on real files."""
 
-import json
-
 import pytest
 import torch
 
@@ -91,10 +89,3 @@ def test_interactive_translates_line_by_line(tiny_checkpoint, tiny_data):
 
     alone = run("fairseq-interactive", tiny_data, *flags[:-2], "--batch-size", "1", stdin="ba de\n").stdout
     assert hypotheses(alone) == [(found[0][0], pytest.approx(found[0][1], abs=1e-5))]
-
-
-def test_validate(tiny_data, tiny_checkpoint):
-    flags = ("--path", tiny_checkpoint, "--user-dir", "lwc_fairseq", *CONCAT, "--max-tokens", "400", "--cpu")
-    done = run("fairseq-validate", tiny_data, *flags, "--log-format", "json", "--criterion", "cross_entropy")
-    line = next(line for line in (done.stdout + done.stderr).splitlines() if '"valid_loss"' in line)
-    assert json.loads(line[line.index("{") :])["valid_loss"]

@@ -47,7 +47,7 @@ class TestSameAnswer:
         for threads in ("1", "2"):
             assert_same(translate(family, OMP_NUM_THREADS=threads), whole)
 
-    @EACH_FAMILY
+    @ONE_FAMILY
     def test_of_any_order(self, tiny_data, checkpoints, family):
         """With fairseq-interactive, which makes batches of the lines that it reads together."""
         lines = ["ba de", "fi", "ga ge gi go ba de fi", "", "ku no-such-word", "bo bo bo", "fi"]
