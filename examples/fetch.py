@@ -221,7 +221,8 @@ def main() -> None:
     except FetchError as error:
         sys.exit(f"fetch.py: error: {error}")
     except OSError as error:
-        sys.exit(f"fetch.py: error: {error.filename or args.to}: {error.strerror}: name another folder by --to")
+        place = error.filename or args.to
+        sys.exit(f"fetch.py: error: {place}: {error.strerror}: mend this, or name another folder by --to or --from")
 
 
 if __name__ == "__main__":

@@ -166,7 +166,7 @@ def test_bad_input(fetch, server, tmp_path):
     (tmp_path / "file").touch()
     place = tmp_path / "file" / "x"
     done = run("python", ROOT / "examples" / "fetch.py", "multi30k/train.de", "--to", place, check=False)
-    assert error(done).endswith(f"{place}: Not a directory: name another folder by --to")
+    assert error(done).endswith(f"{place}: Not a directory: mend this, or name another folder by --to or --from")
 
 
 def test_the_list_of_sources():
