@@ -58,8 +58,8 @@ class ReverseContextConfig(ReverseLimits, RecurrentConfig):
         default=None,
         metadata={
             "help": "dropout of the word embeddings, and of the encoder states that attention reads and that the "
-            "backward decoder of `abd` begins with. By default it is the value of `--dropout`, which suits long "
-            "training; give 0 for a short run"
+            "backward decoder of `abd` begins with. By default it is the value of `--dropout`; give 0 for a "
+            "short run"
         },
     )
 
