@@ -27,6 +27,11 @@ def whole_file(path):
         remove(making)
 
 
+def is_missing_file(path):
+    """Return whether a path, unless it is a URL, is no file."""
+    return "://" not in path and not os.path.isfile(path)
+
+
 def is_running(process):
     """Return whether the process of a number, given as text, exists on this machine."""
     try:

@@ -10,6 +10,7 @@ from math import inf, isclose
 from types import SimpleNamespace
 
 from .errors import UserError, flag
+from .files import is_missing_file
 from .hooks import replaces
 from .scoring import check_bleu, read_json
 from .search_options import check_eval_bleu_args
@@ -71,10 +72,6 @@ TASKS_OF_OTHER_MODELS = {
     "multilingual_translation": "trains models with an encoder and a decoder for each language pair, such as "
     "multilingual_transformer",
 }
-
-
-def is_missing_file(path):
-    return "://" not in path and not os.path.isfile(path)
 
 
 def problems_of_training(o):

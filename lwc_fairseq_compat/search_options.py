@@ -7,7 +7,6 @@ import argparse
 import difflib
 import functools
 import logging
-import os
 import types
 import typing
 from dataclasses import fields
@@ -16,6 +15,7 @@ from math import inf
 
 from .data import require_targets
 from .errors import UserError, flag
+from .files import is_missing_file
 from .hooks import replaces
 
 logger = logging.getLogger(__name__)
@@ -208,7 +208,7 @@ def check_command(options):
             raise UserError(f"{flag(name)}: only fairseq-generate can do this: leave it out")
     for name in ("input", "lm_path"):
         file = options.get(name) or "-"
-        if file != "-" and "://" not in file and not os.path.isfile(file):
+        if file != "-" and is_missing_file(file):
             raise UserError(f"{flag(name)} {file}: no such file")
     number, shard = options["distributed_world_size"], options["distributed_rank"]
     if not (is_interactive or 0 <= shard < number):

@@ -64,8 +64,8 @@ class PageHandler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
         with suppress(ConnectionError):  # the user has left
+            self.end_headers()
             self.wfile.write(content)
 
     def log_message(self, *args) -> None:

@@ -46,7 +46,7 @@ def scored_example(entry: dict, explored: Collection[int] = ()) -> str:
 
 
 def example(
-    line: int, source: str | None, reference: str, translations: dict[str, str], explored: Collection[int] = ()
+    line: int, source: str | None, reference: str, translations: dict[str, str], explored: Collection[int]
 ) -> str:
     """Return the HTML of a sentence and its translations."""
     texts = {"source": source} if source is not None else {}

@@ -68,13 +68,13 @@ def compare_command(args: argparse.Namespace) -> int:
     for option, (needed, is_idle) in idle.items():
         if is_idle:
             raise UserError(f"{option} has no effect without {needed}: add {needed}, or leave {option} out")
+    if args.comet and not args.src:
+        raise UserError("--comet: --src is needed, because COMET reads the source")
     check_different([name for name, _ in args.systems], "NAME=FILE")
     systems = {name: read_hypotheses(path) for name, path in args.systems}
     source = read_lines(args.src) if args.src else None
     sentences = Sentences(systems, [read_lines(path) for path in args.ref], source)
     print(f"comparing {len(systems)} systems on {len(sentences.references[0])} lines", file=sys.stderr)
-    if args.comet and not args.src:
-        raise UserError("--comet: --src is needed, because COMET reads the source")
     comet_model = (args.comet_model or COMET_MODEL) if args.comet else None
     bitext = read_bitext(*args.lexicon) if args.lexicon else None
     frequencies = count_words(args.train_text) if args.train_text else None

@@ -122,7 +122,9 @@ def of_import() -> Finding:
     if done.returncode == 0:
         return Finding(name, "lwc_fairseq_compat is active: fairseq imports by itself")
     reason = done.stderr.strip().splitlines()[-1:]
-    install = f"{PIP} --force-reinstall --no-deps {shlex.quote(str(Path(lwc_fairseq.__file__).parent.parent))}"
+    root = Path(lwc_fairseq.__file__).parent.parent
+    source = shlex.quote(str(root)) if (root / "setup.py").exists() else ".  # in the checkout"
+    install = f"{PIP} --force-reinstall --no-deps {source}"
     return Finding(name, f"fairseq does not import without --user-dir: {''.join(reason)}", install)
 
 

@@ -208,7 +208,7 @@ class Unfinished:
         starts = np.full(self.sentences, -1)
         place = 0
         while place + HEAD < len(values):
-            number, length = values[place : place + HEAD]
+            number, length = values[place : place + HEAD].tolist()  # NumPy's 32 bits would overflow in `place`
             if length < 1 or place + HEAD + length > len(values) or not 0 <= number < self.sentences:
                 break
             starts[number] = place

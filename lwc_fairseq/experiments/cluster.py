@@ -121,10 +121,14 @@ class ClusterRunner:
                 raise UserError(f"slurm: {name}: the table itself sets it, because a run is one process on one node")
         check_names("slurm", settings, {"time", *GENERIC, *SlurmExecutor._valid_parameters()}.difference(OWN))
         for name, value in settings.items():
-            parameter, number = "timeout_min" if name == "time" else name, number_or_text(value)
-            if parameter in GENERIC and not isinstance(number, (int, float) if parameter == "mem_gb" else int):
-                raise UserError(f"slurm: {name}={value}: {GENERIC[parameter]}")
-            self.parameters[parameter if parameter in GENERIC else f"slurm_{parameter}"] = number
+            parameter = "timeout_min" if name == "time" else name
+            if parameter not in GENERIC:
+                self.parameters[f"slurm_{parameter}"] = value
+                continue
+            try:
+                self.parameters[parameter] = float(value) if parameter == "mem_gb" else int(value)
+            except ValueError as error:
+                raise UserError(f"slurm: {name}={value}: {GENERIC[parameter]}") from error
         try:
             self._executor(Path())  # checks the parameters
         except (AssertionError, TypeError, ValueError) as error:
@@ -297,13 +301,6 @@ def cancel_all(jobs: list[Job]) -> None:
         active = active or left
         time.sleep(1)
     show("the jobs have ended" if active else "no job of these runs is in the queue")
-
-
-def number_or_text(value: str) -> int | float | str:
-    for kind in (int, float):
-        with contextlib.suppress(ValueError):
-            return kind(value)
-    return value
 
 
 def show(line: str) -> None:

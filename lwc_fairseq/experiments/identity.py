@@ -22,6 +22,9 @@ Command = list[str]
 BLOCK_BYTES, BLOCKS = 2**16, 256
 """A file of up to 16 MiB is read whole. Of a larger file, about 256 blocks of 64 KiB are read, at equal distances."""
 
+TEST = "test"
+"""The set of the data that fairseq-generate and `lwc-fairseq align` read if no flag names another."""
+
 DIGITS = 32
 """The length of a checksum. Checksums tell contents apart, but do not protect against forgery."""
 
@@ -124,7 +127,7 @@ def content_of(role: str, word: str, command: Command, place: Place) -> str | No
 def sets_of(command: Command) -> list[str]:
     """Return the sets of the data that a command reads, as regular expressions."""
     if command[0] != "fairseq-train":
-        return [re.escape(last_value(command, "--gen-subset") or last_value(command, "--subset") or "test")]
+        return [re.escape(last_value(command, "--gen-subset") or last_value(command, "--subset") or TEST)]
     validation = (last_value(command, "--valid-subset") or "valid").split(",")
     # fairseq also trains on the sets train1, train2 and so on
     return [re.escape(last_value(command, "--train-subset") or "train") + r"\d*", *map(re.escape, validation)]

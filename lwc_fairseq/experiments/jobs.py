@@ -10,7 +10,7 @@ from pathlib import Path
 import lwc_fairseq
 from lwc_fairseq_compat import UserError
 
-from .identity import Command, comment, difference, last_value
+from .identity import TEST, Command, comment, difference, last_value
 from .layout import RunFolder, generate_steps
 from .table_file import ALL, PLACEHOLDER, Profile, Row, Table
 from .training_log import read_losses
@@ -110,13 +110,9 @@ class Job:
         if step == "train":
             return f" >> {log} 2>&1 && date +%s.%N > {result}"
         if step == "average":
-            return ""
+            return f" >> {log} 2>&1"
         making = f"{result}.$$.making"  # the number of the shell
-        return f" > {making} 2> {log} && mv {making} {result} || {{ rm -f {making}; false; }}"
-
-
-TEST = "test"
-"""The set of the data that fairseq-generate and `lwc-fairseq align` read if no flag names another."""
+        return f" > {making} 2>> {log} && mv {making} {result} || {{ rm -f {making}; false; }}"
 
 
 def quote(*values: object) -> str:

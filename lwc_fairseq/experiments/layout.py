@@ -65,10 +65,6 @@ class RunFolder:
         file = self.path / RESULTS[kind]
         return file.with_stem(f"{file.stem}.{subset}") if subset else file
 
-    @property
-    def generated(self) -> Path:
-        return self.result("generate")
-
     def checkpoint(self, averaged: bool) -> Path:
         """Return the checkpoint that generation uses."""
         return self.result("average") if averaged else self.path / "checkpoint_best.pt"

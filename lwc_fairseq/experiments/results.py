@@ -416,5 +416,5 @@ def read_record(path: Path) -> Record:
         return Record(**{**content, "rows": rows, "trials": trials})
     except json.JSONDecodeError as error:
         raise UserError(f"{path}, line {error.lineno}: not JSON: {error.msg}") from error
-    except (KeyError, TypeError) as error:
+    except (AttributeError, KeyError, TypeError) as error:
         raise UserError(f"{path}: `lwc-fairseq table` did not write this file: {error}") from error

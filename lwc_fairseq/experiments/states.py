@@ -192,12 +192,11 @@ def state_of(run: Planned, queued: str, others: dict[RunFolder, Run]) -> tuple[s
         return WAITING, ""
     if has_ended:
         return STOPPED, f"while {doing}"
-    silence = time.time() - time_of_change(folder.path)
-    if silence < (BETWEEN_STEPS_S if host_of_process(folder) == socket.gethostname() else SILENT_S):
+    process, silence = process_of(folder), time.time() - time_of_change(folder.path)
+    was_here = process is not None and process[1] == socket.gethostname()
+    if silence < (BETWEEN_STEPS_S if was_here else SILENT_S):
         return RUNNING, doing
-    if host_of_process(folder) == socket.gethostname():
-        return STOPPED, f"while {doing}"
-    return SILENT, f"while {doing}, for {duration(silence)}"
+    return (STOPPED, f"while {doing}") if was_here else (SILENT, f"while {doing}, for {duration(silence)}")
 
 
 def read_log(log: Path) -> tuple[Losses, Position | None]:
@@ -225,11 +224,6 @@ def process_of(folder: RunFolder) -> tuple[str, str] | None:
     """Return the number and the machine of the process that last worked in a folder, or None if its lock has none."""
     processes = re.findall(r"^process (\d+) on (.*)$", text_of(folder.lock), re.MULTILINE)
     return processes[-1] if processes else None
-
-
-def host_of_process(folder: RunFolder) -> str | None:
-    process = process_of(folder)
-    return process and process[1]
 
 
 def has_process(folder: RunFolder, step: str) -> bool:

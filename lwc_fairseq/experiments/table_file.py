@@ -152,9 +152,15 @@ def find_file(given: Path, kind: str) -> Path:
 def load_profile(path: Path | None) -> Profile:
     """Read a profile. Without a file, return one that changes nothing. Raises UserError if the file is invalid."""
     profile = Profile() if path is None else as_settings(str(path), Profile, read_yaml(path))
-    problems = chain(problems_of_tests(profile.tests or {}), problems_of_trials("trials", profile.trials or []))
-    if problem := next(problems, None):
-        raise UserError(f"{path}: {problem}")
+    flags = filter(None, (profile.optimizer, profile.train, profile.generate, *profile.archs.values()))
+    mistakes = chain(
+        problems_of_average(profile.average or 0),
+        problems_of_tests(profile.tests or {}),
+        problems_of_trials("trials", profile.trials or []),
+        syntax_problems("flags of the profile", *flags),
+    )
+    if mistake := next(mistakes, None):
+        raise UserError(f"{path}: {mistake}")
     return profile
 
 
@@ -233,8 +239,7 @@ def problems(table: Table) -> Iterator[str]:
                 yield f"row {row.name}: label {row.title}: another row has it"
             labels.add(row.title)
         rows[row.name] = row
-    if table.average < 0:
-        yield f"average {table.average}: must not be negative"
+    yield from problems_of_average(table.average)
     if table.metric not in ("bleu", "aer"):
         yield f"metric {table.metric}: choose bleu or aer"
     if table.metric == "aer" and table.tests:
@@ -276,6 +281,11 @@ def problems_of_tests(tests: dict[str, str]) -> Iterator[str]:
             yield f"tests: {name}: {subset}: give the name of one set, as fairseq-preprocess makes it: test, test1"
         if list(tests.values()).count(subset) > 1:
             yield f"tests: {name}: {subset}: another test is of the same set"
+
+
+def problems_of_average(average: int) -> Iterator[str]:
+    if average < 0:
+        yield f"average {average}: must not be negative"
 
 
 def syntax_problems(where: str, *flags: str) -> Iterator[str]:

@@ -101,7 +101,7 @@ class Model:
             gnmt_length_penalty: divide log P by ((5 + length) / 6)^α instead of length^α; by default as the model says.
         """
         if beam > self.settings["largest_beam"]:
-            raise SystemExit(f"translate: error: a beam of {beam}: this model can have {self.settings['largest_beam']}")
+            raise ValueError(f"a beam of {beam}: this model can have {self.settings['largest_beam']}")
         gnmt = self.settings["gnmt_length_penalty"] if gnmt_length_penalty is None else gnmt_length_penalty
 
         def score(log_probability: float, tokens: list[int]) -> float:
@@ -342,6 +342,8 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")
     model = Model(Path(__file__).parent, args.threads, args.detokenize)
+    if args.beam > model.settings["largest_beam"]:
+        sys.exit(f"translate: error: --beam {args.beam}: this model can have {model.settings['largest_beam']}")
     search = {"beam": args.beam, "lenpen": args.lenpen, "gnmt_length_penalty": args.gnmt_length_penalty}
     size = 1 if sys.stdin.isatty() else 1024  # lines that are read before they are translated
     while lines := [line.removesuffix("\n") for line in islice(sys.stdin, size)]:
@@ -351,7 +353,8 @@ def main() -> None:
         sys.stdout.flush()
     if model.missing:
         words = " ".join(word for word, _ in model.missing.most_common(5))
-        warn(f"{model.missing.total()} tokens are not in the vocabulary, most often: {words}")
+        total = model.missing.total()
+        warn(f"{total} token{' is' if total == 1 else 's are'} not in the vocabulary, most often: {words}")
 
 
 if __name__ == "__main__":

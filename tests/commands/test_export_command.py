@@ -109,7 +109,7 @@ class TestTranslations:
     def test_a_beam_that_is_too_wide(self, exported, translate, text):
         _, folder = exported
         done = translate(folder, text, "--beam", "25", check=False)
-        assert done.stderr == "translate: error: a beam of 25: this model can have 23\n" and done.returncode == 1
+        assert done.stderr == "translate: error: --beam 25: this model can have 23\n" and done.returncode == 1
 
     def test_graphs_of_other_weights_are_refused(self, exported, tiny_data):
         checkpoint, folder = exported

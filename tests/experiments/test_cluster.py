@@ -118,7 +118,7 @@ def jobs(tmp_path):
 
 
 def test_a_job_waits_for_the_jobs_that_it_needs(slurm, follow, jobs, capsys):
-    settings = {"partition": "gpu", "time": "90", "mem_gb": "16", "cpus_per_task": "4"}
+    settings = {"partition": "gpu", "account": "0042", "time": "90", "mem_gb": "16", "cpus_per_task": "4"}
     failures = follow(
         jobs,
         lambda: slurm.let(1, "RUNNING (None)"),
@@ -128,7 +128,15 @@ def test_a_job_waits_for_the_jobs_that_it_needs(slurm, follow, jobs, capsys):
     )
     assert failures == {} and slurm.submitted() == 2
     first, second = slurm.script(1), slurm.script(2)
-    for flag in ("partition=gpu", "time=90", "mem=16GB", "requeue", "signal=USR2@90", "job-name=a.seed1"):
+    for flag in (
+        "partition=gpu",
+        "account=0042",
+        "time=90",
+        "mem=16GB",
+        "requeue",
+        "signal=USR2@90",
+        "job-name=a.seed1",
+    ):
         assert f"#SBATCH --{flag}\n" in first
     assert "srun" in first and "--cpus-per-task=4 " in first
     assert "dependency" not in first and "#SBATCH --dependency=afterok:1\n" in second

@@ -147,9 +147,10 @@ def test_a_folder_without_a_table_is_named(tmp_path):
     (tmp_path / "table.json").write_text('{"title": 1\n')
     with pytest.raises(ValueError, match=r"table\.json, line \d: not JSON"):
         read_table(tmp_path)
-    (tmp_path / "table.json").write_text('{"title": 1}\n')
-    with pytest.raises(ValueError, match=r"table\.json: `lwc-fairseq table` did not write this file"):
-        read_table(tmp_path)
+    for content in ('{"title": 1}', '{"rows": ["x"]}', '{"rows": [{"tests": null}]}'):
+        (tmp_path / "table.json").write_text(content)
+        with pytest.raises(ValueError, match=r"table\.json: `lwc-fairseq table` did not write this file"):
+            read_table(tmp_path)
 
 
 def test_command(finished):

@@ -28,8 +28,8 @@ def test_what_cannot_be_read_is_a_failed_row(tmp_path):
     jobs = settings.jobs(1)
     for job in jobs:
         job.folder.path.mkdir(parents=True)
-        job.folder.generated.write_text(generated(REFERENCES))
-    jobs[1].folder.generated.write_text("H-0")
+        job.folder.result("generate").write_text(generated(REFERENCES))
+    jobs[1].folder.result("generate").write_text("H-0")
     failures = {}
     results = {result.name: result for result in collect(settings, jobs, failures)}
     assert results["good"].value == 100 and results["good"].failed is None
@@ -52,7 +52,7 @@ def test_a_table_of_two_seeds(tmp_path):
         words = outputs.get((job.row.name, job.folder.seed))
         if words:
             job.folder.path.mkdir(parents=True)
-            job.folder.generated.write_text(generated(worse(words)))
+            job.folder.result("generate").write_text(generated(worse(words)))
             job.folder.log("train").write_text(
                 'x | num. shared model params: 19,070,464 (num. trained: 1)\n{"num_updates": "70"}\n'
                 '| valid | {"valid_loss": "4.5", "valid_num_updates": "70"}\n'
@@ -145,7 +145,7 @@ def test_a_row_with_its_own_baseline(tmp_path):
     for job in jobs:
         assert job.generate
         job.folder.path.mkdir(parents=True)
-        job.folder.generated.write_text(generated(worse(outputs[job.row.name])))
+        job.folder.result("generate").write_text(generated(worse(outputs[job.row.name])))
     results = collect(settings, jobs, {})
     base, ours, third, fourth = results
     assert ours.p < 0.5 and ours.baseline is None
@@ -170,7 +170,7 @@ def test_the_significance_test_that_the_table_chooses(tmp_path, test, said):
     settings = Settings(Table(title="Mine", baseline="base", significance=test, rows=rows), Profile(), "data", tmp_path)
     for job, words in zip(settings.jobs(1), ("cat", "big"), strict=True):
         job.folder.path.mkdir(parents=True)
-        job.folder.generated.write_text(generated(worse(words)))
+        job.folder.result("generate").write_text(generated(worse(words)))
     results = collect(settings, settings.jobs(1), {})
     base, ours = ([Translations(worse(words), [REFERENCES])] for words in ("cat", "big"))
     assert results[1].p == significance(base, ours, Score(), test)
@@ -195,7 +195,7 @@ def test_detokenised_scores_are_those_of_the_tools(tmp_path):
     settings = Settings(table, Profile(), str(tmp_path / "data"), tmp_path)
     (job,) = settings.jobs(1)
     job.folder.path.mkdir(parents=True)
-    job.folder.generated.write_text(generated(tokens))
+    job.folder.result("generate").write_text(generated(tokens))
     results = collect(settings, [job], {}, {ALL: [raw]}, detokenizer=make_detokenizer(settings))
 
     (tmp_path / "tokens").write_text("".join(f"{line}\n" for line in tokens))
@@ -355,7 +355,7 @@ def test_a_seed_that_fails_does_not_hide_the_others(tmp_path):
     jobs = settings.jobs(3)
     for job in jobs[:2]:
         job.folder.path.mkdir(parents=True)
-        job.folder.generated.write_text(generated(REFERENCES if job.folder.seed == 1 else worse("cat")))
+        job.folder.result("generate").write_text(generated(REFERENCES if job.folder.seed == 1 else worse("cat")))
     (result,) = collect(settings, jobs, {jobs[2].folder: "the reason"})
     page = write(settings, [result], seeds=3)[0].read_text()
     assert f"| ours | {result.value:.2f} ± {result.deviation:.2f} (2 of 3 runs, failed) |" in page

@@ -63,7 +63,10 @@ def test_jobs_share_the_visible_gpus(monkeypatch, visible, gpus, parallel, expec
 def test_finished_steps_are_not_done_again(tmp_path):
     job = make_job(tmp_path, "a", "echo learned")
     assert Runner([None]).run([job]) == {}
-    assert job.folder.log("train").read_text() == "learned\n" and job.folder.generated.read_text() == "translated\n"
+    assert (
+        job.folder.log("train").read_text() == "learned\n"
+        and job.folder.result("generate").read_text() == "translated\n"
+    )
     assert Runner([None]).run([job]) == {}
     assert ran(job) == ["train", "generate"]
 
@@ -73,11 +76,11 @@ def test_a_step_that_was_broken_off_is_done_again_and_no_other(tmp_path, broken,
     once = "test -e again || { touch again; echo half; exit 3; }; echo whole"
     job = make_job(tmp_path, "a", **{"train": "true", broken: once})
     assert set(Runner([None]).run([job])) == {job.folder}
-    assert not job.folder.generated.exists()
+    assert not job.folder.result("generate").exists()
     assert Runner([None]).run([job]) == {}
     assert ran(job) == [*expected, "generate"]
     if broken == "generate":
-        assert job.folder.generated.read_text() == "whole\n"  # nothing of the first attempt
+        assert job.folder.result("generate").read_text() == "whole\n"  # nothing of the first attempt
 
 
 def test_a_failed_row_is_reported_and_the_others_run(tmp_path):
@@ -89,7 +92,7 @@ def test_a_failed_row_is_reported_and_the_others_run(tmp_path):
     assert "bash ended with status 7" in failures[bad.folder] and "the reason" in failures[bad.folder]
     assert "line 40" in failures[bad.folder] and "line 20" not in failures[bad.folder]
     assert failures[after.folder] == "it needs bad, which failed" and not after.folder.path.exists()
-    assert good.folder.generated.exists()
+    assert good.folder.result("generate").exists()
 
 
 @pytest.mark.parametrize("done", [True, False])
@@ -104,7 +107,7 @@ def test_flags_of_a_generation_that_failed_may_be_mended(tmp_path):
     Runner([None]).run([make_job(tmp_path, "a", "true", "exit 1")])
     job = make_job(tmp_path, "a", "true", "echo mended")
     assert Runner([None]).run([job]) == {}
-    assert ran(job) == ["train", "generate", "generate"] and job.folder.generated.read_text() == "mended\n"
+    assert ran(job) == ["train", "generate", "generate"] and job.folder.result("generate").read_text() == "mended\n"
     other = make_job(tmp_path, "a", "true", "echo other")
     assert "generate.command has other flags" in Runner([None]).run([other])[job.folder]
 

@@ -162,9 +162,15 @@ def test_values_of_a_profile_have_their_types(tmp_path):
     (tmp_path / "profile.yaml").write_text("archs: {lwc_*: no}\nscore: {tokenize: on}\naverage: 010")
     profile = load_profile(tmp_path / "profile.yaml")
     assert (profile.archs, profile.score.tokenize, profile.average) == ({"lwc_*": "no"}, "on", 10)
-    (tmp_path / "profile.yaml").write_text("archs: {lwc_*: [--layers, 6]}")
-    with pytest.raises(ValueError, match=r"profile.yaml: archs: lwc_\*: not one value: give a text"):
-        load_profile(tmp_path / "profile.yaml")
+    for text, message in (
+        ("archs: {lwc_*: [--layers, 6]}", r"archs: lwc_\*: not one value: give a text"),
+        ("archs: {lwc_*: --windows '3}", "flags of the profile: --windows '3: No closing quotation"),
+        ('generate: --beam "5', 'flags of the profile: --beam "5: No closing quotation'),
+        ("average: -1", "average -1: must not be negative"),
+    ):
+        (tmp_path / "profile.yaml").write_text(text)
+        with pytest.raises(ValueError, match=f"profile.yaml: {message}"):
+            load_profile(tmp_path / "profile.yaml")
 
 
 @pytest.mark.parametrize("name", ["sources.yaml", *(f"configs/{path.name}" for path in CONFIGS)])
