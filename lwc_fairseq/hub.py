@@ -284,7 +284,7 @@ def load(
 
 
 def check_arguments(checkpoint: Source | Sequence[Source], files: dict, others: dict) -> Sequence[Source]:
-    """Return the checkpoints as a list.
+    """Return the sequence of checkpoints.
 
     Raises:
         UserError: an argument of :func:`load` has a wrong type, or names a file or tokenizer that does not exist.

@@ -109,9 +109,14 @@ def without_training(state: Mapping, languages: dict[str, str]) -> dict:
     cfg["task"] |= {"data": ".", "eval_bleu": False, **languages}
     history = state["optimizer_history"][-1] | {"lr_scheduler_state": {}}
     return {
-        **{"args": None, "cfg": cfg, "model": weights, "criterion": None, "extra_state": {}},
+        "args": None,
+        "cfg": cfg,
+        "model": weights,
+        "criterion": None,
+        "extra_state": {},
         "task_state": state.get("task_state", {}),
-        **{"optimizer_history": [history], "last_optimizer_state": None},
+        "optimizer_history": [history],
+        "last_optimizer_state": None,
     }
 
 

@@ -52,6 +52,10 @@ class Preparation:
     bpe: str | None = None
     codes: str | None = None
 
+    @property
+    def tokenizes_target(self) -> bool:
+        return self.tokenize if self.tokenize_target is None else self.tokenize_target
+
 
 def make_subwords(bpe: str | None, codes: str | None):
     """Return fairseq's sub-word encoder `bpe`, which reads the file `codes`. Return None if `bpe` is None.
@@ -59,10 +63,10 @@ def make_subwords(bpe: str | None, codes: str | None):
     Raises:
         UserError: the file is invalid, or the package `sentencepiece` is needed, but not installed.
     """
-    from fairseq.data import encoders  # not above: reading and writing text.yaml needs neither fairseq nor PyTorch
-
     if bpe is None:
         return None
+    from fairseq.data import encoders  # not above: reading and writing text.yaml needs neither fairseq nor PyTorch
+
     try:
         return encoders.build_bpe(Namespace(bpe=bpe, bpe_separator="@@", **{OPTIONS[bpe]: codes}))
     except ImportError as error:
@@ -150,9 +154,7 @@ class Words:
             return text
         if self.truecaser:
             text = self.detruecaser.detruecase(text, return_str=True)
-        preparation = self.preparation
-        tokenized = preparation.tokenize if preparation.tokenize_target is None else preparation.tokenize_target
-        return self.detokenizer.detokenize(text.split()) if tokenized else text
+        return self.detokenizer.detokenize(text.split()) if self.preparation.tokenizes_target else text
 
 
 def copy_preparation(preparation: Preparation | None, folder: Path) -> dict[str, Any]:
@@ -168,12 +170,11 @@ def copy_preparation(preparation: Preparation | None, folder: Path) -> dict[str,
 def tokenizers(preparation: Preparation) -> tuple[Callable[[str], str], Callable[[str], str]]:
     """Return two functions that make the tokens of the data of raw text: of the source, and of a translation. The
     truecaser is that of the source, so a translation keeps its case if there is one."""
-    tokenize, case = preparation.tokenize_target, preparation.case
     of_target = replace(
         preparation,
         source=preparation.target,
-        tokenize=preparation.tokenize if tokenize is None else tokenize,
-        case="keep" if case == "truecase" else case,
+        tokenize=preparation.tokenizes_target,
+        case="keep" if preparation.case == "truecase" else preparation.case,
     )
     bpe = make_subwords(preparation.bpe, preparation.codes)
 

@@ -242,9 +242,9 @@ def load_reverse_tokens(
     languages: tuple[str, str],
     dictionaries: tuple[Dictionary, Dictionary],
     option: str,
-    combine: bool = False,
-    upsample_primary: int = 1,
-    impl: str | None = None,
+    combine: bool,
+    upsample_primary: int,
+    impl: str | None,
 ) -> FairseqDataset | MMapIndexedDataset:
     """Load the reverse translations of a set, in the order in which fairseq loads its pairs.
 

@@ -223,7 +223,8 @@ class AsynchronousDecoder(SteppingDecoder):
     def search(self, encoder_out: SourceMemory, start: DecodingState) -> ReverseTranslation:
         """Search greedily for the reverse translation, from the backward decoder's state `start`."""
         (source,) = encoder_out.memories
-        return search_greedily(self.backward_decoder, start, self.cfg.reverse_limits(source))
+        assert source.padding_mask is not None
+        return search_greedily(self.backward_decoder, start, self.cfg.reverse_limits(source.padding_mask))
 
 
 class ABDEncoder(AsynchronousEncoder, RecurrentEncoder):

@@ -98,7 +98,7 @@ class ABDLWCStack(CoordinatedStack):
 
     def translate_backward(self, source: SourceCache) -> Tensor:
         """Search greedily for the backward translations (S, T), the end symbol last, and then padding."""
-        limits = self.cfg.reverse_limits(source).clamp(max=self.cfg.max_target_positions - 1)
+        limits = self.cfg.reverse_limits(source.padding_mask).clamp(max=self.cfg.max_target_positions - 1)
         cache = TargetCache.beside(source, rows=len(limits))
 
         def next_logits(token: Tensor, sentences: Tensor) -> Tensor:

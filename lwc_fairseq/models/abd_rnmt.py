@@ -20,8 +20,6 @@ from fairseq.models import FairseqEncoder, register_model
 from fairseq.modules.fairseq_dropout import FairseqDropout
 from torch import Tensor, nn
 
-from lwc_fairseq_compat import UserError
-from lwc_fairseq_compat.errors import flag
 from lwc_fairseq_compat.loading import IS_LOADING
 
 from ..modules.recurrent import (
@@ -36,7 +34,7 @@ from ..modules.recurrent import (
 )
 from ..modules.reverse_search import ReverseContextOption
 from .abd import AsynchronousDecoder, AsynchronousEncoder, AsynchronousModel
-from .interface import DecoderAttention
+from .interface import DecoderAttention, check_dropouts, check_heads, check_sizes
 from .rnnsearch import RecurrentModel
 
 
@@ -65,17 +63,9 @@ class RNMTConfig(FairseqDataclass):
 
     def check(self) -> None:
         """Raises UserError naming the invalid setting."""
-        for name in ("embed_dim", "decoder_layers", "attention_heads"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{flag(name)} {getattr(self, name)}: must be at least 1")
-        if self.embed_dim % self.attention_heads:
-            raise UserError(
-                f"--embed-dim {self.embed_dim} is not divisible by --attention-heads {self.attention_heads}: "
-                "choose a number of heads that divides it"
-            )
-        for name in ("dropout", "activation_dropout", "attention_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise UserError(f"{flag(name)} {getattr(self, name)}: must be in [0, 1)")
+        check_sizes(self, "embed_dim", "decoder_layers", "attention_heads")
+        check_heads(self, "embed_dim")
+        check_dropouts(self, "dropout", "activation_dropout", "attention_dropout")
 
 
 @dataclass

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from lwc_fairseq_compat import UserError
 
 from ..modules.recurrent import GRULayer, RecurrentDecoder, RecurrentEncoder, SourceOrder
+from .interface import check_sizes
 from .rnnsearch import RecurrentModel, RNNSearchConfig
 
 
@@ -49,8 +50,7 @@ class DeepAttConfig(RNNSearchConfig):
     )
 
     def check(self) -> None:
-        if self.attention_layers < 1:
-            raise UserError(f"--attention-layers {self.attention_layers}: must be at least 1")
+        check_sizes(self, "attention_layers")
         super().check()
 
 
@@ -67,7 +67,7 @@ class DeepEncoder(nn.Module):
         one_way: all layers read forward, eq. 14.
     """
 
-    def __init__(self, cfg: DeepAttConfig, one_way: bool = False):
+    def __init__(self, cfg: DeepAttConfig, one_way: bool):
         super().__init__()
         self.one_way = one_way
         input_dims = [[cfg.embed_dim], *[[cfg.embed_dim, cfg.hidden_dim]] * cfg.attention_layers]

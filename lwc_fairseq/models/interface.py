@@ -4,7 +4,7 @@
 fairseq's own models that can return what a function asks for.
 
 Letters: B sentences, H heads, n source and m target tokens, T steps of a reverse translation, E width of the output
-layer's input.
+layer's input, V types.
 """
 
 import inspect
@@ -20,6 +20,7 @@ from fairseq.models.transformer import TransformerModelBase
 from torch import Tensor, nn
 
 from lwc_fairseq_compat import UserError
+from lwc_fairseq_compat.errors import flag
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,31 @@ class DecoderAttention:
     source: list[Tensor]  #: (B, H, m, n)
     target: list[Tensor] = field(default_factory=list)  #: (B, H, m, m), over the tokens read so far; may be empty
     reverse: list[Tensor] = field(default_factory=list)  #: (B, H, m, T), over a reverse translation; may be empty
+
+
+def check_sizes(config: FairseqDataclass, *names: str) -> None:
+    """Raises UserError if one of these options is below 1."""
+    for name in names:
+        if getattr(config, name) < 1:
+            raise UserError(f"{flag(name)} {getattr(config, name)}: must be at least 1")
+
+
+def check_dropouts(config: FairseqDataclass, *names: str) -> None:
+    """Raises UserError if one of these options is no probability below 1; None is a valid value."""
+    for name in names:
+        value = getattr(config, name)
+        if value is not None and not 0 <= value < 1:
+            raise UserError(f"{flag(name)} {value}: must be in [0, 1)")
+
+
+def check_heads(config: FairseqDataclass, width: str) -> None:
+    """Raises UserError if --attention-heads does not divide the option `width`."""
+    size, heads = getattr(config, width), config.attention_heads
+    if size % heads:
+        raise UserError(
+            f"{flag(width)} {size} is not divisible by --attention-heads {heads}: choose a number of heads that "
+            "divides it"
+        )
 
 
 class TranslationModel(FairseqEncoderDecoderModel):

@@ -70,7 +70,7 @@ class PackedSeparateAttention:
         window: that of the layer, or None.
     """
 
-    def __init__(self, packing: Packing, dropout: float, window: int | None = None):
+    def __init__(self, packing: Packing, dropout: float, window: int | None):
         own_side, source = separate_attention_masks(packing, window)
         self._to_own_side = PaddedAttention(packing, own_side, dropout)
         self._to_source = PaddedAttention(packing, source, dropout)

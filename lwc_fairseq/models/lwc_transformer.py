@@ -31,7 +31,6 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from lwc_fairseq_compat import UserError
-from lwc_fairseq_compat.errors import flag
 
 from ..data.packing import TARGET, Packing, pack, pad_rows, repack
 from ..modules.mixed_attention import (
@@ -44,7 +43,14 @@ from ..modules.mixed_attention import (
     pad_keys_and_values,
     step_mask,
 )
-from .interface import DecoderAttention, TranslationModel, register_preset
+from .interface import (
+    DecoderAttention,
+    TranslationModel,
+    check_dropouts,
+    check_heads,
+    check_sizes,
+    register_preset,
+)
 
 
 @dataclass
@@ -124,21 +130,13 @@ class LWCTransformerConfig(FairseqDataclass):
 
     def check(self) -> None:
         """Raises UserError naming the invalid setting."""
-        for name in ("layers", "embed_dim", "ffn_embed_dim", "attention_heads"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{flag(name)} {getattr(self, name)}: must be at least 1")
-        if self.embed_dim % self.attention_heads:
-            raise UserError(
-                f"--embed-dim {self.embed_dim} is not divisible by --attention-heads {self.attention_heads}: "
-                "choose a number of heads that divides it"
-            )
+        check_sizes(self, "layers", "embed_dim", "ffn_embed_dim", "attention_heads")
+        check_heads(self, "embed_dim")
         if self.embed_dim % 2:
             raise UserError(f"--embed-dim {self.embed_dim} is odd: sinusoidal positions need an even width")
         if self.positions == "fairseq" and self.embed_dim < 4:
             raise UserError(f"--embed-dim {self.embed_dim} --positions fairseq: fairseq's sinusoids need a width of 4")
-        for name in ("dropout", "activation_dropout", "attention_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise UserError(f"{flag(name)} {getattr(self, name)}: must be in [0, 1)")
+        check_dropouts(self, "dropout", "activation_dropout", "attention_dropout")
         if self.residual_gain is not None and not 0 < self.residual_gain < math.inf:
             raise UserError(f"--residual-gain {self.residual_gain}: must be a number above 0")
         if self.normalize_after and self.layer_norm == "before":
@@ -241,7 +239,7 @@ class ConcatEmbedding(nn.Module):
         length, first = max(cfg.max_source_positions, cfg.max_target_positions), padding_idx + 1
         if cfg.no_position_embedding:
             positions = None
-        elif str(cfg.positions) == "fairseq":
+        elif cfg.positions == "fairseq":
             positions = SinusoidalPositionalEmbedding.get_embedding(first + length, dim)[first:]
         else:
             positions = sinusoids(length, dim)

@@ -27,8 +27,6 @@ from fairseq.dataclass import ChoiceEnum
 from fairseq.models import register_model
 from torch import Tensor, nn
 
-from lwc_fairseq_compat import UserError
-
 from ..data.reverse import inputs_of
 from ..modules.recurrent import (
     AdditiveAttention,
@@ -44,6 +42,7 @@ from ..modules.recurrent import (
 )
 from ..modules.reverse_search import KnownTranslations, reverse_memory, search_greedily, search_with_beam
 from .abd import RecurrentReverseModel, ReverseContextConfig, with_prefix
+from .interface import check_sizes
 from .rnnsearch import RNNSearchConfig, RNNSearchModel
 
 
@@ -73,8 +72,7 @@ class NSCConfig(ReverseContextConfig):
 
     def check(self) -> None:
         super().check()
-        if self.reverse_beam < 1:
-            raise UserError(f"--reverse-beam {self.reverse_beam}: must be at least 1")
+        check_sizes(self, "reverse_beam")
 
 
 class NSCEncoder(RecurrentEncoder):
@@ -87,13 +85,13 @@ class NSCEncoder(RecurrentEncoder):
         self.reverse_model = reverse_model
         self.known = KnownTranslations(dictionary.pad(), reverse_model.decoder.dictionary.pad())
 
-    def search(self, src_tokens: Tensor, source: Memory) -> Tensor:
+    def search(self, src_tokens: Tensor) -> Tensor:
         """Return the reverse translations (S, T), with padding on the right.
 
         Training searches for the translation of each source once and stores it. Generation stores no translations,
         because the number of its sources has no limit.
         """
-        limits = self.cfg.reverse_limits(source)
+        limits = self.cfg.reverse_limits(src_tokens.eq(self.known.source_pad))
         if not self.training:
             return self.search_anew(src_tokens, limits)
         return self.known.look_up(src_tokens, lambda rows: self.search_anew(src_tokens[rows], limits[rows]))
@@ -116,7 +114,7 @@ class NSCEncoder(RecurrentEncoder):
         """Return the memories of the source tokens (S, n), padded on either side, and of their reverse translations
         (S, T), which it searches for unless they are given."""
         source = super().forward(src_tokens)
-        translations = self.search(src_tokens, *source.memories) if reverse_tokens is None else reverse_tokens
+        translations = self.search(src_tokens) if reverse_tokens is None else reverse_tokens
         return replace(source, memories=(*source.memories, self.reverse_context(src_tokens, translations)))
 
 
@@ -150,7 +148,7 @@ class NSCModel(RecurrentReverseModel):
         return super().load_state_dict(*args, **kwargs)
 
     def reverse_translations(self, src_tokens: Tensor) -> Tensor:
-        return self.encoder.search(src_tokens, *RecurrentEncoder.forward(self.encoder, src_tokens).memories)
+        return self.encoder.search(src_tokens)
 
     @property
     def reads_translations(self) -> bool:

@@ -22,10 +22,9 @@ from fairseq.models import register_model
 from torch import Tensor
 
 from lwc_fairseq_compat import UserError
-from lwc_fairseq_compat.errors import flag
 
 from ..modules.recurrent import RecurrentDecoder, RecurrentEncoder, initialize_recurrent
-from .interface import DecoderAttention, TranslationModel
+from .interface import DecoderAttention, TranslationModel, check_dropouts, check_heads, check_sizes
 
 
 @dataclass
@@ -65,13 +64,8 @@ class RecurrentConfig(FairseqDataclass):
 
     def check(self) -> None:
         """Raises UserError naming the invalid setting."""
-        for name in ("embed_dim", "hidden_dim"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{flag(name)} {getattr(self, name)}: must be at least 1")
-        for name in ("dropout", "input_dropout"):
-            value = getattr(self, name)
-            if value is not None and not 0 <= value < 1:
-                raise UserError(f"{flag(name)} {value}: must be in [0, 1)")
+        check_sizes(self, "embed_dim", "hidden_dim")
+        check_dropouts(self, "dropout", "input_dropout")
         if not 0 < self.init_std < math.inf:
             raise UserError(f"--init-std {self.init_std}: must be a number above 0")
         if not 0 <= self.init_uniform < math.inf:
@@ -100,11 +94,8 @@ class RNNSearchConfig(RecurrentConfig):
             raise UserError(
                 f"--attention-heads {self.attention_heads}: must be at least 1, or 0 for additive attention"
             )
-        if self.attention_heads and self.hidden_dim % self.attention_heads:
-            raise UserError(
-                f"--hidden-dim {self.hidden_dim} is not divisible by --attention-heads {self.attention_heads}: "
-                "choose a number of heads that divides it"
-            )
+        if self.attention_heads:
+            check_heads(self, "hidden_dim")
 
 
 class RecurrentModel(TranslationModel):

@@ -99,7 +99,6 @@ class ContextGateDecoderLayer(TransformerDecoderLayerBase):
         self.contexts: list[Tensor] = []  # sub-layer outputs of the current call
 
     def forward(self, *args, **kwargs):
-        self.contexts = []
         try:
             return super().forward(*args, **kwargs)
         finally:

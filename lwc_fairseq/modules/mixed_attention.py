@@ -363,7 +363,7 @@ class TargetCache:
         self.slots = slots.expand(self.memory.size(2), beam, self.length)
 
 
-def step_mask(source: SourceCache, target: TargetCache, window: int | None = None) -> Tensor:
+def step_mask(source: SourceCache, target: TargetCache, window: int | None) -> Tensor:
     """Return M of eq. 3 for the new target tokens of a step. All layers with this window have the same M.
 
     With a window of k, the mask has no columns for target tokens that no new token sees. L is then at most

@@ -19,7 +19,6 @@ from torch.nn.utils.rnn import pad_sequence
 from lwc_fairseq_compat import UserError
 
 from ..data.reverse import inputs_of
-from .mixed_attention import SourceCache
 from .recurrent import DecodingState, Memory, SteppingDecoder
 
 STEPS_BETWEEN_CHECKS = 8
@@ -46,10 +45,10 @@ class ReverseLimits(FairseqDataclass):
                 "must be numbers from 0"
             )
 
-    def reverse_limits(self, source: Memory | SourceCache) -> Tensor:
-        """Return the maximum number of tokens of each reverse translation, (S,), at least 1."""
-        assert source.padding_mask is not None
-        lengths = (~source.padding_mask).sum(1)
+    def reverse_limits(self, padding_mask: Tensor) -> Tensor:
+        """Return the maximum number of tokens of each reverse translation, (S,), at least 1. The mask (S, n) is that of
+        the sources."""
+        lengths = (~padding_mask).sum(1)
         return (self.max_reverse_len_a * lengths + self.max_reverse_len_b).long().clamp(min=1)
 
 

@@ -152,7 +152,11 @@ class ConcatTranslationTask(TranslationTask):
         for folder in folders:  # also those of later epochs
             ReverseFiles(folder, split, languages).require(option)
         tokens = load_reverse_tokens(
-            *(folders[(epoch - 1) % len(folders)], split, languages, (self.src_dict, self.tgt_dict), option),
+            folders[(epoch - 1) % len(folders)],
+            split,
+            languages,
+            (self.src_dict, self.tgt_dict),
+            option,
             combine=combine,
             upsample_primary=self.cfg.upsample_primary,
             impl=self.cfg.dataset_impl,
