@@ -13,7 +13,6 @@ parse '--out= --' "$@"
 [ ${#words[@]} = 2 ] || usage
 checkpoints=${words[0]} data=${words[1]}
 out=${out:-$(dirname "${checkpoints%%:*}")}
-mkdir -p "$out"
 
 subwords=subword_nmt
 [ ! -f "$data/text.yaml" ] || subwords=$(subwords_of "$data")

@@ -8,6 +8,7 @@ taken even if it is not the original, with a warning; a file from a mirror must 
 """
 
 import argparse
+import errno
 import hashlib
 import http.client
 import os
@@ -24,6 +25,8 @@ from pathlib import Path
 
 import yaml
 from tqdm import tqdm
+
+from lwc_fairseq_compat.files import whole_file
 
 SOURCES = Path(__file__).with_name("sources.yaml")
 CHUNK_BYTES = 2**20
@@ -80,14 +83,15 @@ def fetch(source: Source, folder: Path, place: str | None) -> Path:
     if path.exists():
         print(f"{path} is there already", file=sys.stderr)
         return path
-    part = path.with_name(path.name + ".part")
     check_space(folder, (source.bytes or 0) - arrived(path))
     if is_folder(place):
-        copy_own(source, Path(place), part)
-    else:
-        url = source.url if place is None else f"{place.rstrip('/')}/{source.file}"
-        download(url, part, source.bytes)
-        check(source, part, url)
+        with whole_file(path) as making:
+            copy(source, Path(place), Path(making))
+        return path
+    part = path.with_name(path.name + ".part")
+    url = source.url if place is None else f"{place.rstrip('/')}/{source.file}"
+    download(url, part, source.bytes)
+    check(source, part, url)
     os.replace(part, path)
     return path
 
@@ -111,7 +115,7 @@ def arrived(path: Path) -> int:
     return sum(file.stat().st_size for file in (path, path.with_name(path.name + ".part")) if file.exists())
 
 
-def copy_own(source: Source, place: Path, part: Path) -> None:
+def copy(source: Source, place: Path, to: Path) -> None:
     """Copies the file from the user's folder, where it may have its name here or the last part of its URL."""
     if not place.is_dir():
         raise FetchError(f"--from {place}: there is no such folder")
@@ -121,8 +125,8 @@ def copy_own(source: Source, place: Path, part: Path) -> None:
         raise FetchError(f"--from {place}: there is no {' and no '.join(names)}")
     if not is_of_its_kind(source, file):
         raise FetchError(f"{file} is damaged, or not a {Path(source.file).suffix} file: put the original there")
-    shutil.copyfile(file, part)
-    if not expected(source, part):
+    shutil.copyfile(file, to)
+    if not expected(source, to):
         print(f"{file} is not the file at {source.url}: taken as it is", file=sys.stderr)
 
 
@@ -148,6 +152,8 @@ def download(url: str, part: Path, size: int | None) -> None:
             f"{url}: {error.code} {error.reason}: get the file elsewhere, and name its place by --from"
         ) from error
     except (OSError, http.client.HTTPException) as error:
+        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+            raise  # the disk is at fault, not the network
         raise FetchError(
             f"{url}: {getattr(error, 'reason', error)}: the same command goes on where it stopped. Without a network, "
             "name a folder with the file, or a mirror, by --from"
@@ -180,14 +186,17 @@ def expected(source: Source, path: Path) -> bool:
 
 
 def is_of_its_kind(source: Source, path: Path) -> bool:
-    """Whether an archive is an archive. A server may send a web page instead, which says that the file has moved."""
+    """Whether an archive is an archive, and no file a web page. A server may send one that says that the file has
+    moved."""
     if source.file.endswith((".tgz", ".tar")):
         return tarfile.is_tarfile(path)
     if source.file.endswith(".zip"):
         return zipfile.is_zipfile(path)
     heads = {".gz": b"\x1f\x8b", ".bz2": b"BZh"}
     with path.open("rb") as file:
-        return file.read(3).startswith(heads.get(Path(source.file).suffix, b""))
+        head = file.read(64)
+    is_page = head.lstrip().lower().startswith((b"<!doctype html", b"<html"))
+    return not is_page and head.startswith(heads.get(Path(source.file).suffix, b""))
 
 
 def digest(path: Path, kind: str) -> str:

@@ -1,4 +1,3 @@
-#!/usr/bin/env python
 """Learn a sentencepiece model, or split text with it.
 
 python examples/pieces.py learn MODEL SIZE FILE ...      writes MODEL: BPE with SIZE pieces of the text of all files
@@ -17,7 +16,7 @@ except ImportError:
 def learn(model: str, size: str, *files: str) -> None:
     prefix = model.removesuffix(".model")
     sentencepiece.SentencePieceTrainer.train(
-        input=",".join(files),
+        input=list(files),  # a text would be split at its commas
         model_prefix=prefix,
         vocab_size=int(size),
         model_type="bpe",
@@ -29,6 +28,7 @@ def learn(model: str, size: str, *files: str) -> None:
 
 
 def apply(model: str) -> None:
+    sys.stdout.reconfigure(encoding="utf-8")
     encoder = sentencepiece.SentencePieceProcessor(model_file=model)
     for line in sys.stdin.buffer:
         print(" ".join(encoder.encode(line.decode("utf-8").rstrip("\n"), out_type=str)))

@@ -20,11 +20,11 @@ known=$(sed -n 's/.*arch: \([a-z_]*\).*/\1/p' "$models" | sort -u | xargs)
 out=${out:-runs/quickstart}
 text=$out/text bpe=$out/bpe data=$out/data commands=$out/commands
 
-bash examples/setup_env.sh || fail "stopped while setting up"
-began=$SECONDS
 if [ ! -f "$commands" ] && [ -n "$(ls -A "$out" 2> /dev/null)" ]; then
   fail "--out $out: the folder has files that this script did not make; name another folder"
 fi
+bash examples/setup_env.sh || fail "stopped while setting up"
+began=$SECONDS
 [ -z "$fresh" ] || rm -rf "$out"
 mkdir -p "$out"
 : > "$commands"
@@ -52,7 +52,7 @@ done
 table=(lwc-fairseq table "$models" --data "$data" --out "$out" --rows "${rows[@]}")
 # Where a CPU multiplies in bfloat16 much faster, training does. Decided once, because a run that continues must do as before.
 precision=$out/precision
-[ -f "$precision" ] || python examples/quickstart/precision.py > "$precision"
+[ -f "$precision" ] || { python examples/quickstart/precision.py > "$precision.making" && mv "$precision.making" "$precision"; }
 read -r -a half < "$precision" || true
 table+=("${half[@]/#/--train=}")
 # sacrebleu wants --force because the text is tokenised.

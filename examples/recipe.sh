@@ -57,7 +57,6 @@ parse() {
   done
   from=${from:+$(absolute "$from")} out=${out:+$(absolute "$out")}
   whole_number MERGES "${MERGES:-1}"
-  whole_number --longest "${longest:-1}"
 }
 
 # whole_number NAME VALUE: fails unless the value is one, from 1.
@@ -98,6 +97,13 @@ step() {
     mv -T "$making" "$result"
   fi
   trap - EXIT
+}
+
+# made_with FILE SETTINGS: fails if FILE, which a finished step has left in its folder, has other settings.
+made_with() {
+  local before
+  before=$(cat "$1" 2> /dev/null || echo "$2")
+  [ "$before" = "$2" ] || fail "${1%/*} was made with $before, not $2: name another folder by --out"
 }
 
 # remove_unfinished RESULT: removes what killed scripts of this machine have left of RESULT.
@@ -245,11 +251,10 @@ learn_subwords() {
 # $sentencepiece is set, sentencepiece makes the sub-words. ${dictionary[@]} are flags of fairseq-preprocess.
 sentencepiece='' dictionary=()
 pairs_to_data() {
-  local languages=("$3" "$2") joined=() learn=$4_bpe merges=${MERGES:-$5} made
+  local languages=("$3" "$2") joined=() learn=$4_bpe merges=${MERGES:-$5}
   [ "$4" = separate ] || { languages=("$3") joined=(--joined-dictionary); }
   [ -z "$sentencepiece" ] || learn=$4_sentencepiece
-  made=$(cat "$out/bpe/settings" 2> /dev/null || echo "$learn $merges")
-  [ "$made" = "$learn $merges" ] || fail "$out/bpe was made with $made, not $learn $merges: name another folder by --out"
+  made_with "$out/bpe/settings" "$learn $merges"
   step "learning and applying sub-words" "$out/bpe" learn_subwords "$learn" "$1" "$merges" "$2" "$3"
   step "binarising" "$out/data" binarise "$out/bpe" "$2" "$3" "${joined[@]}" "${dictionary[@]}"
   summary "$out/bpe" "${languages[@]}"
@@ -291,6 +296,7 @@ translate() {
 generate() {
   local first=${2%%:*}
   [ -f "$first" ] || fail "$first: there is no such checkpoint"
+  mkdir -p "$(dirname "$3")"
   doing=translating log=$3.log making=$3.$$.making
   trap stopped EXIT
   fairseq-generate "$1" --user-dir "$root/lwc_fairseq" --task concat_translation --path "$2" --max-tokens 8000 \

@@ -5,8 +5,8 @@
 #   bash examples/setup_env.sh
 #
 # The environment variable PYTHON names the interpreter to build on. The default is the first of python3.13, python3.12,
-# python3.11 and python3 that is Python 3.11 or newer. The file .venv/ready holds a checksum of what .venv was made
-# from.
+# python3.11 and python3 that is Python 3.11 or newer. A .venv that is there keeps its interpreter; remove it to change
+# that. The file .venv/ready holds a checksum of what .venv was made from.
 source "$(dirname "$0")/recipe.sh"
 parse '' "$@"
 [ ${#words[@]} = 0 ] || usage
@@ -67,11 +67,13 @@ if [ -f .venv/ready ] && [ "$(cat .venv/ready)" = "$(fingerprint)" ] && .venv/bi
   exit 0
 fi
 
-python=$(find_python)
+python=.venv/bin/python
+new_enough "$python" || python=$(find_python)
 check_machine
 started=$SECONDS
 echo "environment: building .venv with $("$python" --version), about two minutes"
-[ -x .venv/bin/python ] && .venv/bin/python -c '' 2>/dev/null || "$python" -m venv --clear .venv
+[ "$python" = .venv/bin/python ] || "$python" -m venv --clear .venv
+rm -f .venv/ready
 : > "$log"
 echo "  PyTorch and the other requirements; fairseq $fairseq is compiled meanwhile"
 .venv/bin/python -m pip wheel -c constraints.txt --no-deps -w .venv/wheels "fairseq==$fairseq" > .venv/wheel.log 2>&1 &

@@ -184,7 +184,7 @@ def print_memory(args: argparse.Namespace, family: Family, data: Path) -> None:
 def memory(number: int) -> int:
     """The peak memory of one system, measured in a process of its own."""
     command = [sys.executable, *sys.argv, "--memory-of", str(number)]
-    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
+    return int(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.split()[-1])
 
 
 def write(args: argparse.Namespace, family: Family, speeds: list[list[float]], memories: list[int | None]) -> None:

@@ -120,6 +120,8 @@ def parse() -> argparse.Namespace:
     add("--out", type=Path, default=Path("examples/benchmark/results"), help="a folder for trained.md and trained.json")
     args = parser.parse_args()
     names = [system.name for system in args.system]
+    if len(set(names)) < len(names):
+        parser.error("--system: give each a name of its own")
     args.pair = args.pair or [[name, names[0]] for name in names[1:]]
     args.batch = args.batch or [(64, 1000), (1, 200)]
     for name in {name for pair in args.pair for name in pair}.difference(names):

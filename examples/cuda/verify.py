@@ -107,7 +107,7 @@ def main() -> int:
         "--out", type=Path, default=Path("runs/cuda"), help="a folder for everything (default: runs/cuda)"
     )
     args = parser.parse_args()
-    words = args.only.split(",")
+    words = list(filter(None, args.only.split(","))) or [""]
     steps = [step for step in all_steps(args.quick) if any(word in step.name for word in words)]
     if not steps:
         parser.error(f"--only {args.only}: no step has such a name; there are doctor, tests, lwc_fp32 …")

@@ -21,14 +21,13 @@ case $language in
   *) usage ;;
 esac
 longest=${longest:-$limit}
+whole_number --longest "$longest"
 out=${out:-$PWD/runs/iwslt14-$language}
 made=$(cat "$out/clean/longest" 2> /dev/null || echo "$longest")
 [ "$made" = "$longest" ] || fail "$out has pairs of at most $made words, not $longest: name another folder by --out"
 
 archives 3 "${files[@]}"
-text() {
-  (cd "$out/archives" && python "$root/examples/iwslt14/extract.py" "$language" "${files[@]}" --out "$making")
-}
+text() { python "$root/examples/iwslt14/extract.py" "$language" "${files[@]/#/"$out/archives/"}" --out "$making"; }
 choose() {
   clean "$out/tokens" "$language" en --longest "$longest" --ratio 1.5
   echo "$longest" > "$making/longest"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Train the models of He et al. (2018), Table 1, on the data of prepare.sh, translate the test set and score it. The
-# same command resumes an interrupted run. Each model but those "as
-# in 2018" is first trained three times, with dropout 0.1, 0.2 and 0.3, to choose one of them.
+# same command resumes an interrupted run. Each model but those "as in 2018" is first trained three times, with dropout
+# 0.1, 0.2 and 0.3, to choose one of them.
 #
 #   bash examples/iwslt14/train.sh de|ro|es [--out FOLDER] [-- more flags of `lwc-fairseq table` ...]
 #

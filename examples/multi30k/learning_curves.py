@@ -8,12 +8,15 @@
 import argparse
 import csv
 import math
+import sys
 from collections import defaultdict
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
 from lwc_fairseq.experiments.training_log import Losses, plot_losses
+from lwc_fairseq.files import make_place, read_lines
+from lwc_fairseq_compat import UserError
 
 PANELS = {
     "LWC": (
@@ -33,13 +36,12 @@ the others."""
 
 
 def read(path: Path, seed: str) -> dict[str, Losses]:
-    """Read the losses of each model with this seed."""
+    """Read the losses of each model with this seed. Raises UserError if the file cannot be read."""
     losses: dict[str, Losses] = defaultdict(Losses)
-    with path.open(encoding="utf-8") as lines:
-        for line in csv.DictReader(lines, delimiter="\t"):
-            if line["seed"] == seed:
-                losses[line["model"]].valid[int(line["updates"])] = float(line["validation loss"])
-                losses[line["model"]].train[int(line["updates"])] = float(line["training loss"])
+    for line in csv.DictReader(read_lines(path), delimiter="\t"):
+        if line["seed"] == seed:
+            losses[line["model"]].valid[int(line["updates"])] = float(line["validation loss"])
+            losses[line["model"]].train[int(line["updates"])] = float(line["training loss"])
     return losses
 
 
@@ -73,11 +75,15 @@ def main() -> None:
     parser.add_argument("--seed", default="2", help="the seed whose runs are drawn (default: %(default)s)")
     parser.add_argument("--out", type=Path, required=True, help="the picture, .png or .svg")
     args = parser.parse_args()
+    make_place(args.out)
     losses = read(args.losses, args.seed)
     if not losses:
-        raise SystemExit(f"{args.losses}: no losses with seed {args.seed}")
+        raise UserError(f"{args.losses}: no losses with seed {args.seed}")
     draw(losses).savefig(args.out, dpi=150)
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except UserError as error:
+        sys.exit(f"learning_curves: error: {error}")

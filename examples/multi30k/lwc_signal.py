@@ -18,6 +18,7 @@ The first three are measured for source tokens and for target tokens.
 """
 
 import argparse
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,8 +30,10 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from lwc_fairseq.data.packing import Packing
+from lwc_fairseq.files import make_place
 from lwc_fairseq.models.lwc_transformer import LWCTransformerModel
 from lwc_fairseq.tasks.concat_translation import ConcatTranslationTask
+from lwc_fairseq_compat import UserError
 
 SIDES = ("source", "target")
 
@@ -187,6 +190,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="the picture, .png or .svg")
     parser.add_argument("--sentences", type=int, default=200, help="number of sentences (default: %(default)s)")
     args = parser.parse_args()
+    make_place(args.out)
     torch.manual_seed(1)
     new, trained, sample, padding = read(args.checkpoint, args.data, args.sentences)
     signals = {"start": measure(new, sample, padding), "trained": measure(trained, sample, padding)}
@@ -195,4 +199,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except UserError as error:
+        sys.exit(f"lwc_signal: error: {error}")

@@ -17,6 +17,7 @@ table=$(absolute "${table:-$out/table}")
 [ -f "$table/table.json" ] || fail "$table/table.json: no such file: train the models first, or give another --table"
 
 mkdir -p "$out/packs"
+packed=''
 for run in "$table"/*/seed1; do
   row=$(basename "$(dirname "$run")")
   model=$run/averaged.pt
@@ -25,8 +26,9 @@ for run in "$table"/*/seed1; do
   card=$(python "$root/examples/multi30k/card.py" "$table/table.json" "$row") || continue  # it says what is missing
   echo "$card" > "$out/packs/$row.md"
   lwc-fairseq pack "$model" --data "$out/data" --card "$out/packs/$row.md" --out "$out/packs/multi30k_$row.zip"
+  packed=1
 done
+[ -n "$packed" ] || fail "$table: none of its models could be packed"
 cd "$out/packs"
-ls -- *.zip > /dev/null 2>&1 || fail "$table: none of its models could be packed"
 sha256sum -- *.zip > SHA256SUMS
 echo "wrote $out/packs/SHA256SUMS"

@@ -23,6 +23,7 @@ case $paper in
 esac
 [ -d "$from" ] || fail "the data are the LDC's: name the folder of your copy by --from; --help lists its files"
 out=${out:-$PWD/runs/nist_zh_en-$paper}
+made_with "$out/text/paper" "$paper"
 
 mkdir -p "$out"
 ln -sfn "$from" "$out/archives"
@@ -47,6 +48,7 @@ text() {
   for set in "${tests[@]}"; do
     echo "$set $(awk 'END { print NR }' "$from/$set.zh")" # the last line may lack a newline, which wc would not count
   done > "$making/sets" # for train.sh and evaluate.sh
+  echo "$paper" > "$making/paper"
 }
 tokens() {
   tokenise "$out/text" en

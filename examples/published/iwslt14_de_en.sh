@@ -6,7 +6,7 @@
 #   --from  a folder with the files, or a mirror (default: the release of jarfo/joint)
 #   --out   default: runs/published-iwslt14_de_en
 #   flags   go to fairseq-generate
-source=de target=en lenpen=1.7 test_set=joint-iwslt14.31K.de-en.test.tgz
+source=de target=en lenpen=1.7 test_set=joint-iwslt14.31K.de-en.test.tgz room=1
 . "$(dirname "$0")/recipe.sh"
 
 model_and_data joint-iwslt_de_en.pt cat "$out/archives/joint-iwslt_de_en.pt"

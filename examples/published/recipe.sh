@@ -1,5 +1,5 @@
-# What the scripts in examples/published share. A script sets `source`, `target`, `test_set` and `lenpen`, sources this
-# file, and calls `model_and_data` and `translate_published`.
+# What the scripts in examples/published share. A script sets `source`, `target`, `test_set`, `lenpen` and `room`, the
+# GiB of disk space that it needs (an estimate), sources this file, and calls `model_and_data` and `translate_published`.
 source "$(dirname "$0")/../recipe.sh"
 parse '--from= --out= --' "$@"
 [ ${#words[@]} = 0 ] || usage
@@ -34,7 +34,7 @@ model_and_data() {
 
 # fetch_all NAME...: fetches files into $out/archives.
 fetch_all() {
-  archives 1 "$@"
+  archives "$room" "$@"
   touch "$making"
 }
 

@@ -6,7 +6,7 @@
 #   --from  a folder with the files, or a mirror (default: the release of jarfo/joint)
 #   --out   default: runs/published-wmt14_en_fr
 #   flags   go to fairseq-generate
-source=en target=fr lenpen=0.9 test_set=joint-wmt14_en_fr.test.tgz
+source=en target=fr lenpen=0.9 test_set=joint-wmt14_en_fr.test.tgz room=7
 . "$(dirname "$0")/recipe.sh"
 
 parts=$out/archives/joint-wmt_en_fr_big.pt

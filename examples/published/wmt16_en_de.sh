@@ -7,7 +7,7 @@
 #   --from  a folder with the files, or a mirror (default: the release of jarfo/joint)
 #   --out   default: runs/published-wmt16_en_de
 #   flags   go to fairseq-generate
-source=en target=de lenpen=0.35 test_set=joint-wmt16_en_de_bpe32k.test.tgz
+source=en target=de lenpen=0.35 test_set=joint-wmt16_en_de_bpe32k.test.tgz room=5
 . "$(dirname "$0")/recipe.sh"
 
 model_and_data joint-wmt_en_de_big.pt.bz2 bunzip2 --stdout "$out/archives/joint-wmt_en_de_big.pt.bz2"

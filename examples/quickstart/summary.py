@@ -8,6 +8,7 @@ shell command a line, in the output folder of the quickstart.
 
 import argparse
 import json
+import shlex
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,7 +55,7 @@ def print_summary(text: Path, model: Path, commands: Path) -> None:
     for command in lines(commands):
         print(f"  {command}")
     print("\nTranslate what you type, in the words of the demo corpus")
-    print(f"  lwc-fairseq translate {model / 'checkpoint_best.pt'}")
+    print(f"  lwc-fairseq translate {shlex.quote(str(model / 'checkpoint_best.pt'))}")
 
 
 def main() -> None:

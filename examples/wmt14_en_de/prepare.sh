@@ -24,7 +24,9 @@ case $paper in
   deepatt) valid=("${newstest2013[@]}") bpe=separate merges=30000 ;;
   *) usage ;;
 esac
-out=${out:-$PWD/runs/wmt14_en_de-$paper${stanford:+-stanford}}
+source_of_text=$paper${stanford:+ --stanford}
+out=${out:-$PWD/runs/wmt14_en_de-${source_of_text/ -/}}
+made_with "$out/text/settings" "$source_of_text"
 
 if [ -n "$stanford" ]; then
   archives 8 wmt14_stanford/{train,newstest2012,newstest2013,newstest2014}.{en,de}
@@ -34,6 +36,7 @@ if [ -n "$stanford" ]; then
     [ "$paper" = deepatt ] || valid=(. newstest2012.{en,de} "${valid[@]}")
     extract valid en de "${valid[@]}"
     extract test en de . newstest2014.{en,de}
+    echo "$source_of_text" > "$making/settings"
   }
   step "taking the sentences, which are tokenised" "$out/text" text
   tokens_to_data "$out/text" en de 250 "$bpe" "$merges"
@@ -46,6 +49,7 @@ text() {
     news-commentary-v9.tgz news-commentary-v9.de-en.{en,de}
   extract valid en de "${valid[@]}"
   extract test en de wmt14-test-full.tgz newstest2014-deen-{src.en,ref.de}.sgm
+  echo "$source_of_text" > "$making/settings"
 }
 
 preparation=(tokenize=true)

@@ -63,11 +63,11 @@ def server():
 def fetch(server, tmp_path):
     """Run the script with one source, whose entry is given."""
 
-    def call(*flags, check=True, **entry):
+    def call(*flags, check=True, name="corpus.tgz", **entry):
         entry = {"url": f"http://127.0.0.1:{server.server_port}/corpus.tgz", **entry}
-        (tmp_path / "sources.yaml").write_text(yaml.safe_dump({"corpus.tgz": entry}))
+        (tmp_path / "sources.yaml").write_text(yaml.safe_dump({name: entry}))
         flags = ("--to", tmp_path / "data", "--sources", tmp_path / "sources.yaml", *flags)
-        return run("python", ROOT / "examples" / "fetch.py", "corpus.tgz", *flags, check=check)
+        return run("python", ROOT / "examples" / "fetch.py", name, *flags, check=check)
 
     return call
 
@@ -134,9 +134,20 @@ def test_from_a_folder_or_a_mirror(fetch, server, tmp_path):
     assert (tmp_path / "data" / "corpus.tgz").read_bytes() == CONTENT
 
 
-def test_a_page_instead_of_an_archive_is_refused(fetch, server, tmp_path, monkeypatch):
+def test_a_page_instead_of_the_file_is_refused(fetch, server, tmp_path, monkeypatch):
     monkeypatch.setitem(globals(), "CONTENT", b"<html>It has moved.</html>")
-    assert "expected a .tgz file" in error(fetch(check=False)) and files(tmp_path / "data") == []
+    for name, kind in (("corpus.tgz", ".tgz"), ("train.en", ".en")):
+        refused = fetch(check=False, name=name)
+        assert f"expected a {kind} file" in error(refused) and files(tmp_path / "data") == []
+
+
+def test_a_copy_does_not_go_on_from_a_download(fetch, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "corpus.tgz.part").write_bytes(CONTENT[:1000])
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "corpus.tgz").write_bytes(CONTENT)
+    fetch("--from", tmp_path / "mine", **KNOWN)
+    assert (tmp_path / "data" / "corpus.tgz").read_bytes() == CONTENT
 
 
 def test_a_name_of_two_sources_is_nobodys(tmp_path):

@@ -38,7 +38,7 @@ def test_a_seed_that_the_table_does_not_have(tmp_path):
     table = tmp_path / "losses.tsv"
     table.write_text(LOSSES)
     message = refused("python", MULTI30K / "learning_curves.py", table, "--seed", "4", "--out", tmp_path / "curves.png")
-    assert message == f"{table}: no losses with seed 4"
+    assert message == f"learning_curves: error: {table}: no losses with seed 4"
 
 
 def test_the_panels_contain_all_trained_rows():

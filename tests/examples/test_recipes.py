@@ -130,6 +130,20 @@ def test_two_scripts_make_the_same(tmp_path):
     assert failed.returncode and "stopped while making" in failed.stderr and os.listdir(tmp_path) == ["made"]
 
 
+@pytest.mark.parametrize(
+    ("script", "mark", "before", "words", "now"),
+    [
+        ("nist_zh_en", "paper", "deepatt", ("abd", "--from", "."), "abd"),
+        ("wmt14_en_de", "settings", "lwc", ("lwc", "--stanford"), "lwc --stanford"),
+    ],
+)
+def test_the_folder_of_another_text_is_refused(tmp_path, script, mark, before, words, now):
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text" / mark).write_text(f"{before}\n")
+    done = run("bash", EXAMPLES / script / "prepare.sh", *words, "--out", tmp_path, check=False)
+    assert done.returncode and f"{tmp_path}/text was made with {before}, not {now}: name another" in done.stderr
+
+
 class TestIWSLT14:
     FOLDER = EXAMPLES / "iwslt14"
 
