@@ -30,7 +30,7 @@ STOCK = {
 }
 
 
-@pytest.mark.parametrize("arch", STOCK)
+@pytest.mark.parametrize("arch", ["transformer", pytest.param("lstm", marks=LONG)])
 def test_stock_models_train_resume_and_generate(arch, tiny_data, tmp_path):
     train = ("fairseq-train", tiny_data, "--arch", arch, *STOCK[arch], *TINY_TRAINING, "--save-dir", tmp_path)
     run(*train, "--max-update", "3", "--eval-bleu", "--best-checkpoint-metric", "bleu")

@@ -100,11 +100,13 @@ def test_configurations_are_installed(installed, run_installed, elsewhere, tiny_
     assert (elsewhere / "hydra" / "out" / "checkpoint_last.pt").exists()
 
 
+@LONG
 def test_commands_in_another_folder_find_the_checkout(tiny_data, tmp_path):
     run("fairseq-train", tiny_data, "--user-dir", "lwc_fairseq", *TRAIN, "--save-dir", "out", cwd=tmp_path)
     assert (tmp_path / "out" / "checkpoint_last.pt").exists()
 
 
+@LONG
 def test_the_repository_in_place_of_the_package_is_refused(tiny_data, tmp_path):
     (tmp_path / "lwc_fairseq").symlink_to(ROOT)
     done = run("fairseq-train", tiny_data, "--user-dir", "lwc_fairseq", *TRAIN, cwd=tmp_path, check=False)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 
-from conftest import TINY_LWC, TINY_TRAINING, binarize, hypotheses, refused, run
+from conftest import LONG, TINY_LWC, TINY_TRAINING, binarize, hypotheses, refused, run
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.precision import check_precision
 
@@ -33,7 +33,7 @@ def test_missing_dictionary(tiny_data, tmp_path):
     assert f"dictionary not found: {tmp_path / 'bin' / 'dict.en.txt'}" in message
 
 
-@pytest.mark.parametrize("task", ["translation", "concat_translation"])
+@pytest.mark.parametrize("task", [pytest.param("translation", marks=LONG), "concat_translation"])
 def test_missing_data(tiny_data, tmp_path, task):
     missing = tmp_path / "missing"
     command = train(missing, tmp_path / "out", "--task", task)
@@ -87,11 +87,6 @@ def test_weights_in_half_precision_on_a_cpu(name):
         UserError, match=f"^--{name.replace('_', '-')} needs a CUDA device, but --cpu is given: use --bf16"
     ):
         check_precision(SimpleNamespace(**{**common, name: True}))
-
-
-def test_half_precision_in_several_processes(tiny_data, tmp_path):
-    message = refused(*train(tiny_data, tmp_path / "out", "--bf16", "--distributed-world-size", "2"))
-    assert "error: --distributed-world-size 2 starts a process for each GPU, and there are 0" in message
 
 
 def test_heads_that_do_not_divide_the_width(tiny_data, tmp_path):
@@ -158,7 +153,7 @@ def test_a_line_too_long(tiny_data, tiny_checkpoint):
     assert "Size of sample" in message and "--skip-invalid-size-inputs-valid-test" in message
 
 
-@pytest.mark.parametrize("task", ["translation", "concat_translation"])
+@pytest.mark.parametrize("task", [pytest.param("translation", marks=LONG), "concat_translation"])
 def test_a_line_longer_than_max_tokens(tiny_data, tiny_checkpoint, task):
     """fairseq-interactive translates it alone, with a warning; fairseq-generate refuses it."""
     flags = ("--path", tiny_checkpoint, "--user-dir", "lwc_fairseq", "--task", task, "--cpu", "--max-len-b", "5")

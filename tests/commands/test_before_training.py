@@ -300,7 +300,7 @@ def test_a_shard_that_is_missing(tiny_data, tmp_path):
 LIMIT = ("--max-source-positions", "1", "--skip-invalid-size-inputs-valid-test")
 
 
-@pytest.mark.parametrize("command", ["generate", pytest.param("validate", marks=LONG), "train"])
+@pytest.mark.parametrize("command", [*(pytest.param(name, marks=LONG) for name in ("generate", "validate")), "train"])
 def test_all_sentences_left_out(tiny_data, tiny_checkpoint, tmp_path, command):
     whole = (f"fairseq-{command}", tiny_data, *TASK, "--path", tiny_checkpoint, "--cpu", "--max-tokens", "400", *LIMIT)
     message = refused(*(training(tiny_data, tmp_path, *LIMIT) if command == "train" else whole))
@@ -322,7 +322,7 @@ def test_a_checkpoint_of_another_optimizer_or_schedule(tiny_data, tiny_checkpoin
     assert message in refused(*given, "--save-dir", tmp_path, *flags)
 
 
-@pytest.mark.parametrize("word", ["-h", "--help"])
+@pytest.mark.parametrize("word", [pytest.param("-h", marks=LONG), "--help"])
 def test_help_shows_the_options_of_what_is_chosen(word):
     chosen = ("--arch", "lwc_transformer_small", "--criterion", "bidirectional_cross_entropy", "--optimizer", "rmsprop")
     printed = run("fairseq-train", *TASK, *chosen, word).stdout

@@ -84,7 +84,7 @@ class TestCheckpoints:
             references = dict(re.findall(r"T-(\d+)\t(.*)", scored))
             assert references and dict(re.findall(r"H-(\d+)\t.*?\t(.*)", scored)) == references
 
-    @pytest.mark.parametrize("command", ["fairseq-generate", "fairseq-interactive"])
+    @pytest.mark.parametrize("command", ["fairseq-generate", pytest.param("fairseq-interactive", marks=LONG)])
     def test_trained_from_left_to_right(self, tiny_data, tiny_checkpoint, right_to_left, command):
         translate = (command, tiny_data, "--path", tiny_checkpoint, "--cpu", *TASK)
         message = refused(*translate, "--reverse-target", stdin=TEXT)
@@ -265,19 +265,17 @@ class TestChecksOfFairseq:
 
 
 class TestSearch:
-    def test_an_impossible_beam_and_a_missing_input(self, tiny_data, tiny_checkpoint):
+    def test_a_missing_input(self, tiny_data, tiny_checkpoint):
         given = ("fairseq-interactive", tiny_data, "--path", tiny_checkpoint, *TASK, "--cpu")
-        assert refused(*given, "--beam", "0", stdin=TEXT).endswith("--beam 0: must be at least 1")
         assert refused(*given, "--input", "none.txt").endswith("--input none.txt: no such file")
 
     def test_unknown_words_are_not_replaced_in_joined_words(self, tiny_data, tiny_checkpoint):
         given = ("--path", tiny_checkpoint, *TASK, "--cpu", "--replace-unk", "--post-process", "subword_nmt")
-        for command in ("fairseq-generate", "fairseq-interactive"):
-            message = refused(command, tiny_data, *given, stdin=TEXT)
-            assert "--replace-unk counts the tokens of the data" in message and "leave out --post-process" in message
+        message = refused("fairseq-interactive", tiny_data, *given, stdin=TEXT)
+        assert "--replace-unk counts the tokens of the data" in message and "leave out --post-process" in message
 
-    @pytest.mark.parametrize("flag", ["--print-step", "--retain-iter-history"])
-    @pytest.mark.parametrize("task", ["translation", "concat_translation"])
+    @pytest.mark.parametrize("flag", ["--print-step", pytest.param("--retain-iter-history", marks=LONG)])
+    @pytest.mark.parametrize("task", [pytest.param("translation", marks=LONG), "concat_translation"])
     def test_history_of_refinement(self, tiny_data, tiny_checkpoint, flag, task):
         for command in ("fairseq-generate", "fairseq-interactive"):
             given = ("--user-dir", "lwc_fairseq", "--task", task, "--path", tiny_checkpoint, "--cpu", flag)
@@ -311,7 +309,7 @@ class TestFormatsOfData:
         [(), *(pytest.param(("--dataset-impl", name), marks=LONG) for name in ("cached", "lazy"))],
         ids=str,
     )
-    @pytest.mark.parametrize("model", ["ours", "stock"])
+    @pytest.mark.parametrize("model", ["ours", pytest.param("stock", marks=LONG)])
     def test_lazy_data_trains_the_same_model(self, formats, tmp_path, model, flags):
         kind = (*TASK, *TINY_LWC[2:]) if model == "ours" else STOCK
         saved = []

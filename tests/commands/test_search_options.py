@@ -220,7 +220,11 @@ class TestScoresOfUnknownWords:
         return binarize(folder, folder / "bin", *known), len(words.split())
 
     @pytest.mark.parametrize(
-        "options", ["--scoring sacrebleu", "--sacrebleu", "--sacrebleu --sacrebleu-tokenizer intl"]
+        "options",
+        [
+            "--sacrebleu --sacrebleu-tokenizer intl",
+            *(pytest.param(options, marks=LONG) for options in ("--scoring sacrebleu", "--sacrebleu")),
+        ],
     )
     def test_count_as_one_word(self, data, tiny_checkpoint, options):
         folder, words = data

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from conftest import ROOT
+from conftest import LONG, ROOT
 from lwc_fairseq.cli import parser
 from lwc_fairseq.cli.table import check_flags
 from lwc_fairseq.experiments.jobs import Settings
@@ -24,6 +24,7 @@ RECIPES = [
         ("multi30k/models.yaml", None),
         ("multi30k/models.yaml", "multi30k/narrow.yaml"),
         ("multi30k/windows.yaml", None),
+        ("tables/deepatt_table2.yaml", None),  # of alignments, whose commands are not fairseq's
     )
 ]
 TABLE = """
@@ -322,7 +323,13 @@ def test_members_of_an_ensemble_have_seeds_of_their_own(table):
 class TestPapers:
     @pytest.mark.parametrize(
         ("path", "profile"),
-        [*product(TABLES, [None, *PROFILES]), *RECIPES],
+        [
+            *(
+                pytest.param(table, profile, marks=() if profile.stem == "demo" else LONG)
+                for table, profile in product(TABLES, PROFILES)
+            ),
+            *RECIPES,
+        ],
         ids=lambda path: path.stem if path else "as it is",
     )
     def test_every_flag_is_known(self, path, profile):

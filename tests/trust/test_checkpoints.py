@@ -97,7 +97,7 @@ def test_the_payloads_would_run(tmp_path):
             (tmp_path / "mark").unlink()
 
 
-@pytest.mark.parametrize("reader", range(7))
+@pytest.mark.parametrize("reader", [pytest.param(i, marks=() if i in (0, 3, 5) else LONG) for i in range(7)])
 def test_every_command_refuses_a_pickle_that_runs_code(tiny_checkpoint, tiny_data, tmp_path, reader):
     mark, path = tmp_path / "it ran", tmp_path / "checkpoint.pt"
     torch.save(with_payload(tiny_checkpoint, "weights", Payload(os.system, f"touch {mark}")), path)
@@ -158,14 +158,20 @@ def test_files_of_any_other_kind(tiny_checkpoint, tiny_data, tmp_path):
             load(path, tiny_data)
 
 
-@pytest.mark.parametrize("kind", ["without its end", "a number", "no history", "another type of weights"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "without its end",
+        *(pytest.param(kind, marks=LONG) for kind in ("a number", "no history", "another type of weights")),
+    ],
+)
 def test_generation_refuses_them_in_one_line(tiny_checkpoint, tiny_data, tmp_path, kind):
     path = tmp_path / "strange.pt"
     write(path, strange_files(tiny_checkpoint)[kind])
     assert re.search(REFUSAL, refused(*readers(path, tiny_data, tmp_path)[0]))
 
 
-@pytest.mark.parametrize("reader", [3, 4])
+@pytest.mark.parametrize("reader", [3, pytest.param(4, marks=LONG)])
 def test_training_does_not_start_from_them(tiny_checkpoint, tiny_data, tmp_path, reader):
     path = tmp_path / "strange.pt"
     for kind in ("truncated", "weights that are no dictionary", "no history", "ten times too large"):

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from conftest import (
-    EACH_FAMILY,
     EOS,
     FAMILIES,
+    ONE_FAMILY,
     PAD,
     TASK,
     TINY_LWC,
@@ -81,7 +81,7 @@ def test_extreme_scores_and_half_precision(family, dtype, scale, device):
     assert all(torch.isfinite(gradient).all() for gradient in gradients)
 
 
-@EACH_FAMILY
+@ONE_FAMILY
 def test_a_nan_in_training_names_its_batch(tiny_data, tmp_path, family):
     """With a learning rate that is far too high, the weights overflow, and the next loss is NaN."""
     train = ("fairseq-train", tiny_data, *TASK, *TINY_TRAINING, *FAMILIES[family])

@@ -9,7 +9,6 @@ from conftest import (
     EACH_FAMILY,
     FAMILIES,
     LONG,
-    ONE_FAMILY,
     TASK,
     TINY_TRAINING,
     TWO_PROCESSES,
@@ -71,7 +70,8 @@ def test_resuming_two_processes_changes_nothing(tiny_data, tmp_path, family):
     assert_same(tmp_path / "resumed", tmp_path / "undisturbed")
 
 
-@ONE_FAMILY
+@LONG
+@EACH_FAMILY
 def test_two_runs_with_one_seed_are_equal(tiny_data, tmp_path, family):
     for out in ("one", "other"):
         train(tiny_data, tmp_path / out, family, 3)

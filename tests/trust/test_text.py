@@ -7,7 +7,7 @@ from fairseq.data.data_utils import load_indexed_dataset
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conftest import FAMILIES, LONG, TASK, run
+from conftest import FAMILIES, LONG, ONE_FAMILY, TASK, run
 
 LINES = 100  # in a file
 WORDS = st.sampled_from("ba de fi go ku BA <s> </s> <unk> <pad> @@ ba@@ , .".split())
@@ -98,7 +98,7 @@ def test_input_from_a_file(tiny_data, checkpoints, tmp_path):
 
 
 @pytest.mark.parametrize("files", [2, pytest.param(100, marks=LONG)])
-@pytest.mark.parametrize("family", FAMILIES)
+@ONE_FAMILY
 def test_interactive(tiny_data, checkpoints, family, files, record_property):
     @fuzz(files)
     def check(lines):
