@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import sys
 
 import pytest
 import torch
@@ -260,7 +259,7 @@ class TestChecksOfFairseq:
     def test_other_assertions_keep_their_traceback(self):
         for where in ("", "__name__ = 'fairseq_cli.train'; "):
             script = f"import fairseq; {where}assert False, 'broken'"
-            done = run(sys.executable, "-c", script, check=False)
+            done = run_python("-c", script, check=False)
             assert ("Traceback" in done.stderr) == (not where)
 
 

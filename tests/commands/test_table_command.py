@@ -238,7 +238,10 @@ def test_other_flags_than_those_of_finished_rows_are_refused(command, finished, 
     assert "train.command has other flags than this command: remove " in message
     assert message.endswith("or give another --out; nothing was changed (2 runs in all)")
     assert {path: path.read_bytes() for path in finished.glob("**/*.*")} == before
-    rest = run(*command, finished, "--rows", "both")  # a part of the table, over the same folder
+
+
+def test_a_part_of_a_table_over_the_same_folder(command, finished):
+    rest = run(*command, finished, "--rows", "both")
     assert "| both |" in rest.stdout and "failed" not in rest.stdout
     run(*command, finished)
 

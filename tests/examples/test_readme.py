@@ -181,7 +181,12 @@ def test_the_other_commands_of_the_readme_run(quickstart, clone, learns):
     assert f"['{expected}" in run_python("-c", scripts(README)[0], cwd=clone).stdout
     limits = {"fairseq-train": "--max-update 1", "fairseq-generate": "--max-len-b 20"}
     for command in short:
-        done = run("bash", "-c", f"{command} {limits.get(command.split()[0], '')}", cwd=clone)
+        limited = f"{command} {limits.get(command.split()[0], '')}"
+        if command.startswith(("fairseq-", "lwc-fairseq ")):
+            words, _, text = limited.partition("<<<")
+            done = run(*shlex.split(words), cwd=clone, stdin="".join(f"{line}\n" for line in shlex.split(text)) or None)
+        else:
+            done = run("bash", "-c", limited, cwd=clone)
         if command.startswith("fairseq-generate"):
             assert len(hypotheses(done.stdout)) == 500
         if ".zip" in command:
