@@ -10,7 +10,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 import torch
 
-from conftest import LONG, TASK, TINY_TRAINING, refused, run
+from conftest import LONG, TASK, TINY_TRAINING, refusal, refused, run
 from lwc_fairseq import load
 from lwc_fairseq.files import checksum
 from lwc_fairseq.packs import is_pack, unpack
@@ -192,11 +192,11 @@ def test_a_model_of_the_opposite_direction_is_refused(tiny_checkpoint, data, pac
     torch.save(state, tmp_path / "reverse.pt")
     others = ("--card", pack.parent / "card.md", "--out", tmp_path / "b.zip")
     message = "text.yaml is for de to en, but the model translates en to de"
-    assert message in refused("lwc-fairseq", "pack", tmp_path / "reverse.pt", "--data", data, *others)
+    assert message in refusal("pack", tmp_path / "reverse.pt", "--data", data, *others)
     shutil.copytree(data, tmp_path / "swapped")
     (tmp_path / "swapped" / "text.yaml").write_text("source: en\ntarget: de\n")
     message = "text.yaml is for en to de, but the model translates de to en"
-    assert message in refused("lwc-fairseq", "pack", tiny_checkpoint, "--data", tmp_path / "swapped", *others)
+    assert message in refusal("pack", tiny_checkpoint, "--data", tmp_path / "swapped", *others)
     with pytest.raises(UserError, match=message):  # the training took its languages from the names of its files
         load(tiny_checkpoint, tmp_path / "swapped")
 
@@ -224,5 +224,5 @@ def test_what_cannot_be_packed(tiny_checkpoint, data, pack, tmp_path):
     torch.save({"args": None, "model": {}}, tmp_path / "old.pt")
     old = ("lwc-fairseq", "pack", tmp_path / "old.pt", "--data", data, *card, "--out", tmp_path / "b.zip")
     assert f"{tmp_path / 'old.pt'}: it has no configuration" in refused(*old)
-    nowhere = refused("lwc-fairseq", "pack", tiny_checkpoint, "--data", data, *card, "--out", "/proc/b.zip")
+    nowhere = refusal("pack", tiny_checkpoint, "--data", data, *card, "--out", "/proc/b.zip")
     assert "/proc/b.zip: No such file or directory" in nowhere

@@ -114,13 +114,13 @@ def test_weights_with_several_names_stay_one(tiny_data, tmp_path):
 
 def test_average_refuses_what_does_not_belong_together(finished, tmp_path):
     one, other = (finished / name / "seed1" / "checkpoint_last.pt" for name in ("lwc", "rnnsearch"))
-    assert "its weights are not those of" in refused("lwc-fairseq", "average", one, other, "--out", tmp_path / "out.pt")
+    assert "its weights are not those of" in refusal("average", one, other, "--out", tmp_path / "out.pt")
     assert "has 2 checkpoints of epochs (checkpoint1.pt and so on). fairseq-train keeps them without" in refused(
         "lwc-fairseq", "average", one.parent, "--last", "9", "--out", tmp_path / "out.pt"
     )
     (tmp_path / "no.pt").write_text("no")
-    assert f"cannot read checkpoint {tmp_path / 'no.pt'}" in refused(
-        "lwc-fairseq", "average", one, tmp_path / "no.pt", "--out", tmp_path / "out.pt"
+    assert f"cannot read checkpoint {tmp_path / 'no.pt'}" in refusal(
+        "average", one, tmp_path / "no.pt", "--out", tmp_path / "out.pt"
     )
     assert [path.name for path in tmp_path.iterdir()] == ["no.pt"]
 
@@ -346,7 +346,7 @@ def test_a_reader_that_ends_early_is_no_error(command, tmp_path):
 
 
 def test_data_that_is_missing_is_refused_before_the_first_run(table, tmp_path):
-    message = refused("lwc-fairseq", "table", table, "--data", tmp_path / "none", "--out", tmp_path / "out")
+    message = refusal("table", table, "--data", tmp_path / "none", "--out", tmp_path / "out")
     assert message.endswith(f"--data {tmp_path}/none: no such folder; give the folder that fairseq-preprocess wrote")
     assert not (tmp_path / "out").exists()
 
@@ -528,5 +528,5 @@ def test_flags_may_name_checkpoints_that_a_table_makes_later(table, tmp_path, ca
 
 def test_a_wrong_table_is_refused_in_one_line(table, tmp_path, tiny_data):
     (tmp_path / "wrong.yaml").write_text(TABLE.replace("published: 34.06", "publshed: 34.06"))
-    message = refused("lwc-fairseq", "table", tmp_path / "wrong.yaml", "--data", tiny_data, "--out", tmp_path)
+    message = refusal("table", tmp_path / "wrong.yaml", "--data", tiny_data, "--out", tmp_path)
     assert "row rnnsearch: publshed: no such key; the keys are" in message

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 from browser import Seen, look_at, opened
 
-from conftest import TASK, TINY_TRAINING, refused, run
+from conftest import TASK, TINY_TRAINING, refusal, refused, run
 from lwc_fairseq.experiments.page import table_page
 from lwc_fairseq.experiments.report import read_table, write_report
 from lwc_fairseq.experiments.training_log import Losses, make_learning_curves
@@ -125,8 +125,8 @@ def test_with_several_seeds_it_says_that_the_first_one_is_shown(finished):
 def test_a_package_that_was_moved_is_given_anew(finished, tmp_path):
     record = json.loads((finished / "table.json").read_text())
     (finished / "table.json").write_text(json.dumps({**record, "user_dirs": [str(tmp_path / "gone")]}))
-    assert "gone: there is no such folder" in refused("lwc-fairseq", "report", finished)
-    assert "table.json: no such file" in refused("lwc-fairseq", "report", tmp_path / "gone")
+    assert "gone: there is no such folder" in refusal("report", finished)
+    assert "table.json: no such file" in refusal("report", tmp_path / "gone")
     assert not (tmp_path / "gone").exists()
     (tmp_path / "moved_models").mkdir()
     (tmp_path / "moved_models" / "__init__.py").touch()
