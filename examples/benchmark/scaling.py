@@ -62,12 +62,12 @@ def main() -> None:
     values = args.values or values
     command = [sys.executable, str(Path(__file__).with_name("benchmark.py")), "--family", args.family]
     of_values = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for value in tqdm(values, desc=f"over {args.over}"):
+    for value in tqdm(values, desc=f"over {args.over}"):
+        with tempfile.TemporaryDirectory() as folder:
             benchmark = [*command, "--phase", args.phase, "--out", folder, *map(str, flags(value)), *more]
             subprocess.run(benchmark, check=True, stdout=subprocess.DEVNULL)
-            newest = max(Path(folder).glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
-            of_values[value] = json.loads(newest.read_text(encoding="utf-8"))
+            (result,) = Path(folder).glob("*.json")
+            of_values[value] = json.loads(result.read_text(encoding="utf-8"))
     write(args, of_values)
 
 

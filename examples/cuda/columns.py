@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from machine import Machine, empty_folder
 from models import MODELS
-from outcome import Found, Row
+from outcome import Findings, Row
 
 TYPES, LENGTH = ("--types", "120"), ("--length", "4", "9")
 TINY = (*TYPES, *LENGTH, "--blocks", "1", "--updates", "1", "--beam", "2")
@@ -43,7 +43,7 @@ def columns(quick: bool) -> list[Column]:
     return [Column(family, *run) for family in MODELS for run in runs]
 
 
-def measure(machine: Machine, column: Column) -> Found:
+def measure(machine: Machine, column: Column) -> Findings:
     """Run the benchmark, and take the speeds from the file that it writes."""
     out = empty_folder(machine.out / "benchmark" / column.name)
     command = ["examples/benchmark/benchmark.py", "--family", column.family, "--phase", column.phase]
@@ -52,7 +52,7 @@ def measure(machine: Machine, column: Column) -> Found:
     machine.run(command, out / "log", out / "page")
     (result,) = out.glob("*.json")
     about = json.loads(result.read_text(encoding="utf-8"))
-    return Found([speed_row(column, about["settings"]["max_tokens"], system) for system in about["systems"]])
+    return Findings([speed_row(column, about["settings"]["max_tokens"], system) for system in about["systems"]])
 
 
 def sizes(column: Column, quick: bool) -> list[object]:
@@ -82,7 +82,7 @@ def speed_row(column: Column, tokens: str, system: dict) -> Row:
     }
 
 
-def launches(machine: Machine, family: str) -> Found:
+def launches(machine: Machine, family: str) -> Findings:
     """Profile an update and a decoding step."""
     kept = machine.out / "launches" / f"{family}.json"
     kept.unlink(missing_ok=True)
@@ -92,4 +92,4 @@ def launches(machine: Machine, family: str) -> Found:
         command += [*TYPES, *LENGTH, "--max-tokens", "60", "--sentences", "2", "--steps", "3"]
         command += [f"--ours={shlex.join(MODELS[family].tiny)}"]
     machine.run(command, kept.with_suffix(".log"))
-    return Found([{key: str(value) for key, value in row.items()} for row in json.loads(kept.read_text("utf-8"))])
+    return Findings([{key: str(value) for key, value in row.items()} for row in json.loads(kept.read_text("utf-8"))])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from machine import USER_DIR, Machine, empty_folder
 from models import make_data, optimizer, training
-from outcome import Found, Row, StepFailed
+from outcome import Findings, Row, StepFailed
 
 from lwc_fairseq.files import write_whole
 
@@ -49,7 +49,7 @@ PRECISIONS = {
 }
 
 
-def compare(machine: Machine, family: str, precision: Precision) -> Found:
+def compare(machine: Machine, family: str, precision: Precision) -> Findings:
     """Train, resume and translate, and compare the losses with the CPU's and both searches with each other."""
     expected = reference(machine, family, precision.optimizer)
     folder = empty_folder(machine.out / "models" / f"{family}_{precision.name.replace(', ', '_').lower()}")
@@ -124,7 +124,7 @@ def translate(machine: Machine, folder: Path, precision: Precision, *search: str
     return {int(number): (float(score), text) for number, score, text in hypotheses}
 
 
-def judge(family: str, precision: Precision, losses: Losses, expected: Losses, ours: Scores, stock: Scores) -> Found:
+def judge(family: str, precision: Precision, losses: Losses, expected: Losses, ours: Scores, stock: Scores) -> Findings:
     """Compare the losses, and the translations of both searches."""
     difference = max(relative(losses[update], expected[update]) for update in expected)
     means = [statistics.fmean(score for score, _ in search.values()) for search in (ours, stock)]
@@ -141,7 +141,7 @@ def judge(family: str, precision: Precision, losses: Losses, expected: Losses, o
         failure = f"losses differ from the CPU's by up to {difference:.1e}, more than {precision.tolerance:.0e}"
     elif ours.keys() != stock.keys() or not abs(means[0] - means[1]) <= precision.score:
         failure = f"the searches differ: mean scores {means[0]:.3f} and, by fairseq's, {means[1]:.3f}"
-    return Found([row], failure)
+    return Findings([row], failure)
 
 
 def relative(value: float, expected: float) -> float:

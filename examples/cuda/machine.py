@@ -13,7 +13,7 @@ import torch
 from outcome import StepFailed
 
 from lwc_fairseq.experiments.results import hardware, versions
-from lwc_fairseq.experiments.schedule import devices, environment
+from lwc_fairseq.experiments.schedule import environment
 
 ROOT = Path(__file__).resolve().parents[2]
 USER_DIR = ("--user-dir", str(ROOT / "lwc_fairseq"))
@@ -64,10 +64,6 @@ class Machine:
     @staticmethod
     def run_on_cpu(command: Sequence[object], log: Path) -> None:
         execute(command, log, None, None)
-
-
-def this_machine(out: Path, quick: bool) -> Machine:
-    return Machine(out, quick, tuple(device for device in devices(None) if device is not None))
 
 
 def execute(command: Sequence[object], log: Path, output: Path | None, gpus: str | None) -> None:

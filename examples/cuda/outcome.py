@@ -15,7 +15,7 @@ class StepFailed(Exception):
 
 
 @dataclass(frozen=True)
-class Found:
+class Findings:
     """The results of a step.
 
     Args:

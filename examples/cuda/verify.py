@@ -18,12 +18,13 @@ from pathlib import Path
 import checks
 import columns
 from comparison import PRECISIONS, compare
-from machine import Machine, this_machine
+from machine import Machine
 from models import MODELS
-from outcome import Found, Outcome, StepFailed, read_outcome
+from outcome import Findings, Outcome, StepFailed, read_outcome
 from report import write_report
 from several import two_processes
 
+from lwc_fairseq.experiments.schedule import devices
 from lwc_fairseq.files import make_folder
 from lwc_fairseq_compat import UserError
 
@@ -35,7 +36,7 @@ QUICK = {("lwc", "fp32"), *((family, "fp16") for family in MODELS)}
 class Step:
     name: str
     section: str
-    call: Callable[[Machine], Found]
+    call: Callable[[Machine], Findings]
 
 
 def all_steps(quick: bool) -> list[Step]:
@@ -91,9 +92,9 @@ def attempt(step: Step, machine: Machine) -> Outcome:
     try:
         findings = step.call(machine)
     except StepFailed as failed:
-        findings = Found([], str(failed))
+        findings = Findings([], str(failed))
     except Exception as error:
-        findings = Found([], f"{type(error).__name__}: {' '.join(str(error).split())}")
+        findings = Findings([], f"{type(error).__name__}: {' '.join(str(error).split())}")
     seconds, today = time.monotonic() - began, date.today().isoformat()
     where = (machine.device, machine.conditions)
     return Outcome(step.name, step.section, findings.rows, findings.failure, seconds, today, *where)
@@ -111,7 +112,7 @@ def main() -> int:
     steps = [step for step in all_steps(args.quick) if any(word in step.name for word in words)]
     if not steps:
         parser.error(f"--only {args.only}: no step has such a name; there are doctor, tests, lwc_fp32 …")
-    machine = this_machine(args.out.absolute(), args.quick)
+    machine = Machine(args.out.absolute(), args.quick, tuple(filter(None, devices(None))))
     command = ["bash", "examples/cuda/verify.sh", *sys.argv[1:]]
     try:
         return run(steps, machine, shlex.join(command))
