@@ -315,23 +315,20 @@ class AsynchronousModel(BidirectionalModel, ReverseContextModel):
         """Return the reverse context, over the inputs `known` or, without them, over those of a greedy search; and the
         backward decoder's steps over the inputs `further` or, without them, over `known`."""
         decoder, pad = self.decoder.backward_decoder, self.decoder.dictionary.pad()
-        memory = None
         if known is None:
             translation = self.decoder.search(source, start)
+            if not self.training and further is None:
+                return reverse_memory(translation.states, translation.padding_mask), None
             known = translation.inputs
-            if not self.training:
-                memory = reverse_memory(translation.states, translation.padding_mask)
-        if memory is not None and further is None:
-            return memory, None
-        # The search builds no autograd graph. So training runs the backward decoder again over the tokens that the
-        # search has found, to get gradients for their states. These tokens and the reversed target are two rows of a
-        # sentence. Both rows share the memory of the sentence, as the rows of a beam do.
-        runs = [run for run in (known if memory is None else None, further) if run is not None]
+        # The search builds no autograd graph. So the backward decoder runs again over the tokens that the search has
+        # found, to get gradients for their states. These tokens and the reversed target are two rows of a sentence,
+        # which share its memory, as the rows of a beam do.
+        runs = [known] if further is None else [known, further]
         width = max(run.size(1) for run in runs)
         padded = [F.pad(run, (0, width - run.size(1)), value=pad) for run in runs]
         steps, _ = decoder.run(torch.stack(padded, dim=1).flatten(0, 1), start)
         by_run = [take_rows(steps, i, len(runs), run.size(1)) for i, run in enumerate(runs)]
-        return memory or reverse_memory(by_run[0].states, known.eq(pad)), by_run[-1]
+        return reverse_memory(by_run[0].states, known.eq(pad)), by_run[-1]
 
 
 def take_rows(steps: Steps, first: int, every: int, length: int) -> Steps:
