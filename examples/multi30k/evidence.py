@@ -70,7 +70,7 @@ is clear. [The results](../examples/results/multi30k.md) explain the names.
   one model. One in twenty intervals misses the true value.
 - **Seeds**: how many the first and the second model have. The translations of seed 1 of the Transformer and LWC were
   lost; [the results](../examples/results/multi30k.md#results) have their BLEU. One seed is seed 2, but that of
-  ABD within LWC is seed 1.
+  ABD within LWC and of ABD with a file is seed 1.
 - **Command**: by its letter [below](#commands).
 
 Two or three seeds are few. A bootstrap over them is too narrow if runs differ much by their seeds. If they differ
@@ -91,7 +91,9 @@ the list of these was not kept. Where the table has only seed 2, the command als
 On 7,000 pairs, LWC was translated without its row's `--gnmt-length-penalty`, by `fairseq-generate --beam 6 --lenpen 1`
 instead of J's. For the comparison with the length penalties that validation chose, seeds 1 and 2 of the Transformer
 (J) and of LWC with windows (K) were trained again, on a CPU. G and I trained models that only the picture has. With I,
-the last epoch's checkpoint was translated, not the average.
+the last epoch's checkpoint was translated, not the average. Before M,
+[a right-to-left model](../examples/results/multi30k.md#reverse-translations-from-a-file) made the reverse translations.
+"With a file" adds `--reverse-from-data` to M's search.
 
 ```bash
 {commands}
