@@ -18,7 +18,7 @@ def assignments(run: RunFolder, translated: list[str]) -> list[str]:
         "model": run.path,
         "train_command": run.command("train"),
         "generate_command": run.command("generate"),
-        "generated": run.generated,
+        "generated": run.result("generate"),
     }
     return [
         *(f"{name}={shlex.quote(str(path))}" for name, path in paths.items()),
@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("row", help="the name of a row")
     args = parser.parse_args()
     rows = sorted(folder.name for folder in args.out.iterdir()) if args.out.is_dir() else []
-    translated = [name for name in rows if RunFolder(args.out, name, 1).generated.exists()]
+    translated = [name for name in rows if RunFolder(args.out, name, 1).result("generate").exists()]
     print(*assignments(RunFolder(args.out, args.row, 1), translated), sep="\n")
 
 
