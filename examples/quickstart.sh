@@ -52,7 +52,10 @@ done
 table=(lwc-fairseq table "$models" --data "$data" --out "$out" --rows "${rows[@]}")
 # Where a CPU multiplies in bfloat16 much faster, training does. Decided once, because a run that continues must do as before.
 precision=$out/precision
-[ -f "$precision" ] || { python examples/quickstart/precision.py > "$precision.making" && mv "$precision.making" "$precision"; }
+[ -f "$precision" ] || {
+  python examples/quickstart/precision.py > "$precision.making" # not before &&, after which bash would go on
+  mv "$precision.making" "$precision"
+}
 read -r -a half < "$precision" || true
 table+=("${half[@]/#/--train=}")
 # sacrebleu wants --force because the text is tokenised.

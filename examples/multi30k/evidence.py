@@ -43,10 +43,10 @@ COLORS = {"LWC": "tab:blue", "DeepAtt": "tab:orange", "ABD": "tab:green", "basel
 PAGE = """\
 # Evidence
 
-The main claims of [the papers](../README.md#papers-and-presets), and what our models show: width 128 (168 for the
-RNNSearch of equal size), Multi30k German to English, BLEU on the 1,000 sentences of test_2016_flickr (tokenised,
-lower-cased). Numbers are differences of BLEU, above 0 where they agree with the claim. Intervals have 95 %. [The
-results](../examples/results/multi30k.md) have everything else.
+This page has the main claims of [the papers](../README.md#papers-and-presets), and what our models show. They have a
+width of 128 (168 for the RNNSearch of equal size), and translate Multi30k, German to English. BLEU is that of the 1,000
+sentences of test_2016_flickr (tokenised, lower-cased). Numbers are differences of BLEU, above 0 where they agree with
+the claim. Intervals have 95 %. [The results](../examples/results/multi30k.md) have everything else.
 
 {table}
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from fairseq.models import MODEL_REGISTRY
 
-from conftest import EACH_FAMILY, FAMILIES, LONG, ONE_FAMILY, ROOT, TASK, TINY_TRAINING, run
+from conftest import EACH_FAMILY, FAMILIES, LONG, ONE_FAMILY, ROOT, TASK, TINY_TRAINING, run, saved_updates
 
 
 def train(data, out, family, *flags, **settings):
@@ -26,7 +26,7 @@ def saved(folder, name="checkpoint_last.pt"):
 
 
 def updates(folder) -> int:
-    return saved(folder)["optimizer_history"][-1]["num_updates"]
+    return saved_updates(folder / "checkpoint_last.pt")
 
 
 def same(one: dict, other: dict) -> bool:
