@@ -11,6 +11,7 @@ A pack is a zip archive with these members:
 address, as https://…/model.zip#sha256=…. They unpack it once, into a folder of the cache that its checksum names.
 """
 
+import lzma
 import os
 import re
 import shutil
@@ -23,6 +24,7 @@ from http.client import HTTPException
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.request import urlopen
 
 import torch
 import yaml
@@ -31,6 +33,7 @@ from fairseq.data import Dictionary
 from fairseq.data.data_utils import infer_language_pair
 from fairseq.dataclass.configs import FairseqConfig
 from omegaconf import OmegaConf
+from tqdm.auto import tqdm
 
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.dictionaries import check_words
@@ -41,7 +44,7 @@ from .preparation import FILE, check_direction, copy_preparation, read_preparati
 
 MODEL, CARD = "model.pt", "README.md"
 MEMBER = re.compile(r"model\.pt|dict\.[\w-]+\.txt|text\.yaml|codes|case_model|README\.md")
-ADDRESS = re.compile(r"(https?://[^#]+)(?:#sha256=([0-9a-f]{64}))?")
+ADDRESS = re.compile(r"(https?://[^#]+)(?:#sha256=([0-9a-fA-F]{64}))?")
 
 
 def write_pack(state: Mapping, data: Path, card: Path, out: Path) -> None:
@@ -152,19 +155,28 @@ def unpack(source: str | os.PathLike) -> Path:
     url, expected = address.groups()
     if expected is None:
         raise UserError(f"{url}: add the checksum that is published with it: {url}#sha256=…")
-    if (cache / expected).exists():
-        return cache / expected
+    if (cache / expected.lower()).exists():
+        return cache / expected.lower()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "pack.zip"
         try:
-            torch.hub.download_url_to_file(url, str(path), hash_prefix=expected)
-        except RuntimeError as error:  # of the checksum
-            raise UserError(
-                f"{url}: its checksum is not {expected}: look whether the address or its pack changed"
-            ) from error
-        except (OSError, HTTPException) as error:
+            download(url, path)
+        except (OSError, HTTPException, ValueError) as error:  # the last of a malformed address
             raise UserError(f"{url}: {error}: fetch the file on another machine, and give its path") from error
+        if checksum(path) != expected.lower():
+            raise UserError(f"{url}: its checksum is not {expected}: look whether the address or its pack changed")
         return unpack_file(path, cache)
+
+
+def download(url: str, path: Path) -> None:
+    """Write what an address holds to a file, with a progress bar. Raises OSError if the other side is silent for a
+    minute, or sends less than it announced."""
+    with urlopen(url, timeout=60) as answer, path.open("wb") as file:
+        size = answer.length
+        with tqdm.wrapattr(answer, "read", total=size, desc=url.rpartition("/")[2], leave=False) as counted:
+            shutil.copyfileobj(counted, file)
+        if size is not None and file.tell() < size:
+            raise OSError(f"it ended after {file.tell()} of {size} bytes")
 
 
 def unpack_file(pack: Path, cache: Path) -> Path:
@@ -174,13 +186,18 @@ def unpack_file(pack: Path, cache: Path) -> Path:
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with whole_file(folder) as making, zipfile.ZipFile(pack) as archive:
+            size, free = sum(member.file_size for member in archive.infolist()), shutil.disk_usage(cache).free
+            if size > free:
+                raise UserError(f"{pack}: unpacked, it has {size:,} bytes, but {cache} has room for {free:,} only")
             Path(making).mkdir()
             for name in archive.namelist():
                 if not MEMBER.fullmatch(name):
                     raise UserError(f"{pack}: {name}: a pack has no such member")
                 archive.extract(name, making)
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError) as error:
         raise UserError(f"{pack}: a damaged pack ({error}): fetch it again") from error
+    except RuntimeError as error:  # a member is encrypted, or compressed in a way that Python does not know
+        raise UserError(f"{pack}: {error}: a pack is as `lwc-fairseq pack` has written it") from error
     except OSError as error:
         if not folder.exists():  # if it does, another process was faster
             raise UserError(f"{cache}: {error.strerror}: set XDG_CACHE_HOME to a folder for unpacked packs") from error

@@ -110,12 +110,17 @@ def write_preparation(data: Path, settings: dict[str, str]) -> None:
 
 def check(path: Path, preparation: Preparation) -> dict[str, Any]:
     """Return the whole paths of the files that `text.yaml` names, by key. Raises UserError if a value is not one of its
-    choices, or a file does not exist."""
+    choices, or a file does not exist or is in another folder."""
     if preparation.case not in CASES:
         raise UserError(f"{path}: case {preparation.case}: choose {', '.join(CASES)}")
     if preparation.bpe not in (None, *OPTIONS):
         raise UserError(f"{path}: bpe {preparation.bpe}: choose {', '.join(OPTIONS)}")
-    files = {key: str(path.parent / name) for key in ("case_model", "codes") if (name := getattr(preparation, key))}
+    files = {}
+    for key in ("case_model", "codes"):
+        if name := getattr(preparation, key):
+            if Path(name).name != name:  # a pack would copy files of this machine
+                raise UserError(f"{path}: {key}: {name}: name a file beside {FILE}, without a folder")
+            files[key] = str(path.parent / name)
     for key, is_needed in (("case_model", preparation.case == "truecase"), ("codes", preparation.bpe is not None)):
         if is_needed and not (key in files and Path(files[key]).is_file()):
             raise UserError(f"{path}: {key}: {files.get(key, 'missing')}: no such file")

@@ -40,9 +40,11 @@ class Loader(yaml.SafeLoader):
         node = super().compose_mapping_node(anchor)
         seen = set()
         for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError(problem="a key must be a text", problem_mark=key.start_mark)
+            if key.value in seen:
                 raise yaml.MarkedYAMLError(problem=f"{key.value}: this key occurs twice", problem_mark=key.start_mark)
-            seen.add(str(key.value))
+            seen.add(key.value)
         return node
 
 
@@ -59,6 +61,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except yaml.MarkedYAMLError as error:
         where = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise UserError(f"{path}{where}: not YAML: {error.problem}") from error
+    except RecursionError as error:
+        raise UserError(f"{path}: not YAML: it is nested too deeply") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):

@@ -2,6 +2,7 @@
 them in messages."""
 
 import argparse
+import ast
 import codecs
 import collections
 import contextlib
@@ -49,6 +50,59 @@ def trust_checkpoint_classes():
             *(pathlib.PosixPath, pathlib.WindowsPath, pathlib.PurePosixPath, pathlib.PureWindowsPath),
         ]
     )
+
+
+def read_options_as_data(module):
+    """Let a module read the values of options as data: numbers, texts, tuples, lists and dictionaries, and sums and
+    products of them, such as ``[(512, 3)] * 20``.
+
+    Why: fairseq calls ``eval``, so the options in a checkpoint could run any code when its model is built. Needed:
+    always.
+    """
+    module.eval = value_of
+
+
+for name in (
+    *("utils", "criterions.ctc", "data.codedataset", "data.audio.raw_audio_dataset"),
+    *(f"optim.{name}" for name in ("adam", "adamax", "adafactor", "cpu_adam", "fused_lamb")),
+    *(f"models.{name}" for name in ("fconv", "fconv_lm", "fconv_self_att", "lightconv_lm", "transformer_lm")),
+    *(f"models.{name}" for name in ("hubert.hubert", "wav2vec.wav2vec", "wav2vec.wav2vec2")),
+    "models.speech_to_text.s2t_wav_transformer",
+):
+    mends(f"fairseq.{name}")(read_options_as_data)
+
+LARGEST_PRODUCT = 10_000
+"""How many items the product of a list and a number may have."""
+
+
+def value_of(text):
+    """Return the value of an option. Raises UserError if it is not data."""
+    if not isinstance(text, str):
+        raise TypeError("an option is a text")  # fairseq expects this of eval
+    try:
+        return evaluate(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError) as error:
+        raise UserError(
+            f"{text[:100]}: an option cannot have this value: give numbers, texts, tuples or lists, such as "
+            "(0.9, 0.98) or [(512, 3)] * 20"
+        ) from error
+
+
+def evaluate(node):
+    """Return the value of an expression. Raises ValueError if it is not data."""
+    if isinstance(node, ast.List):
+        return [evaluate(item) for item in node.elts]
+    if isinstance(node, ast.Tuple):
+        return tuple(evaluate(item) for item in node.elts)
+    if not isinstance(node, ast.BinOp):
+        return ast.literal_eval(node)
+    left, right = evaluate(node.left), evaluate(node.right)
+    if isinstance(node.op, ast.Add):
+        return left + right
+    sizes = [len(value) if isinstance(value, list | tuple | str | bytes) else value for value in (left, right)]
+    if not isinstance(node.op, ast.Mult) or (sizes != [left, right] and sizes[0] * sizes[1] > LARGEST_PRODUCT):
+        raise ValueError("no sum, and no small product")
+    return left * right
 
 
 @replaces("fairseq.distributed.utils", "_broadcast_object_slow")

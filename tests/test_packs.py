@@ -5,7 +5,8 @@ import shutil
 import threading
 import zipfile
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -93,7 +94,7 @@ def test_what_it_holds(pack, tiny_checkpoint, data, cache):
 
 
 def test_an_address_is_fetched_once(pack, address):
-    source = f"{address}#sha256={checksum(pack)}"
+    source = f"{address}#sha256={checksum(pack).upper()}"
     expected = load(pack).translate(SENTENCES)
     shutil.rmtree(unpack(pack))
     assert load(source).translate(SENTENCES) == expected
@@ -108,6 +109,8 @@ def test_an_address_that_does_not_work(pack, address, cache):
         f"{address}x#sha256={wrong}": f"{address}x: HTTP Error 404",
         f"http://127.0.0.1:1/a.zip#sha256={wrong}": "fetch the file on another machine, and give its path",
         f"http://127.0.0.1:1/a b.zip#sha256={wrong}": "/a b.zip: URL can't contain control characters",
+        f"http://127.0.0.1:1/é.zip#sha256={wrong}": "/é.zip: 'ascii' codec can't encode",
+        f"http://[::1/a.zip#sha256={wrong}": "http://[::1/a.zip: Invalid IPv6 URL",
     }.items():
         assert message in refused("lwc-fairseq", "translate", source, stdin="ba\n")
     assert not cache.exists() or not any(cache.iterdir())
@@ -133,6 +136,51 @@ def test_a_damaged_pack(pack, tmp_path, cache):
     with pytest.raises(UserError, match=r"b\.zip: a damaged pack \(.*\): fetch it again"):
         load(tmp_path / "b.zip")
     assert not any(cache.iterdir())
+
+
+def test_an_address_that_ends_early(tmp_path):
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            self.wfile.write(b"x" * 10)
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(UserError, match="it ended after 10 of 1000 bytes"):
+            load(f"http://127.0.0.1:{server.server_port}/a.zip#sha256={'0' * 64}")
+        server.shutdown()
+
+
+def test_a_pack_that_is_larger_than_the_disk(pack, monkeypatch, cache):
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=1000))
+    with pytest.raises(UserError, match=r"unpacked, it has [\d,]+ bytes, but .* has room for 1,000 only"):
+        load(pack)
+    assert not any(cache.iterdir())
+
+
+def test_an_archive_of_another_compression(pack, tmp_path):
+    content = bytearray(pack.read_bytes())
+    with zipfile.ZipFile(pack) as archive:
+        place = archive.getinfo("model.pt").header_offset
+    directory = content.rindex(b"PK\x01\x02", 0, content.rindex(b"model.pt"))
+    content[place + 8] = content[directory + 10] = 9  # Deflate64
+    (tmp_path / "b.zip").write_bytes(content)
+    with pytest.raises(UserError, match=r"b\.zip: .*compression.*: a pack is as `lwc-fairseq pack` has written it"):
+        load(tmp_path / "b.zip")
+
+
+def test_files_outside_the_pack(pack, tmp_path):
+    shutil.unpack_archive(pack, tmp_path / "folder")
+    (tmp_path / "codes").write_text("secret")
+    text = tmp_path / "folder" / "text.yaml"
+    text.write_text(text.read_text() + "codes: ../codes\n")
+    with zipfile.ZipFile(tmp_path / "b.zip", "w") as archive:
+        for path in (tmp_path / "folder").iterdir():
+            archive.write(path, path.name)
+    with pytest.raises(UserError, match=r"codes: \.\./codes: name a file beside text\.yaml, without a folder"):
+        load(tmp_path / "b.zip")
 
 
 def test_a_cache_that_cannot_be_written(pack, tmp_path, monkeypatch):

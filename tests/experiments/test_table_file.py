@@ -126,6 +126,8 @@ def table(tmp_path):
         (("hidden: true", 'hidden: "false"'), 'row r2l: hidden: "false": give true or false, without quotation marks'),
         (("title: A table", "title: A\ntitle: B"), ", line 3: not YAML: title: this key occurs twice"),
         (("hidden: true", "hidden: true, hidden: false"), ", line 7: not YAML: hidden: this key occurs twice"),
+        (("hidden: true", "hidden: true, [a]: false"), ", line 7: not YAML: a key must be a text"),
+        (("title: A table", f"title: {'[' * 3000}"), "not YAML: it is nested too deeply"),
         (("published: 30.0", "published: 3, label: reference"), "row theirs: label reference, as the reference itself"),
         (("published: 30.0", r'published: 3, label: "a\tb"'), r"row theirs: label 'a\tb': give a name without tabs"),
         (("name: theirs", "name: table.md"), "row table.md: the table itself writes a file of this name"),

@@ -1,19 +1,25 @@
 """Files that are no checkpoints: the commands refuse them in one line and run nothing that is in them."""
 
+import ast
 import codecs
+import importlib
 import io
 import os
 import pickle
 import random
 import re
 import zipfile
+from argparse import Namespace
+from pathlib import Path
 
+import fairseq
 import pytest
 import torch
 
 from conftest import FAMILIES, LONG, ROOT, TASK, TINY_TRAINING, run
 from lwc_fairseq import load
 from lwc_fairseq_compat import UserError
+from lwc_fairseq_compat.checkpoints import value_of
 
 
 class Payload:
@@ -28,7 +34,7 @@ class Payload:
 
 def payloads(mark) -> dict[str, object]:
     """Ways to run code, each of which would make `mark`."""
-    command = f"touch {mark}"
+    command = f"touch '{mark}'"
     inner = pickle.dumps(Payload(os.system, command))
     return {
         "system": Payload(os.system, command),
@@ -90,19 +96,64 @@ def test_pickles_that_run_code(tiny_checkpoint, tiny_data, tmp_path, place):
 
 
 def test_the_payloads_would_run(tmp_path):
-    for name, payload in payloads(tmp_path / "mark").items():
+    for name, payload in payloads(tmp_path / "it ran").items():
         if name != "torch.load":  # which is safe by itself
             pickle.loads(pickle.dumps(payload))
-            assert (tmp_path / "mark").exists(), name
-            (tmp_path / "mark").unlink()
+            assert (tmp_path / "it ran").exists(), name
+            (tmp_path / "it ran").unlink()
 
 
 @pytest.mark.parametrize("reader", [pytest.param(i, marks=() if i in (0, 3, 5) else LONG) for i in range(7)])
 def test_every_command_refuses_a_pickle_that_runs_code(tiny_checkpoint, tiny_data, tmp_path, reader):
     mark, path = tmp_path / "it ran", tmp_path / "checkpoint.pt"
-    torch.save(with_payload(tiny_checkpoint, "weights", Payload(os.system, f"touch {mark}")), path)
+    torch.save(with_payload(tiny_checkpoint, "weights", Payload(os.system, f"touch '{mark}'")), path)
     assert str(path) in refused(*readers(path, tiny_data, tmp_path)[reader])
     assert not mark.exists() and sorted(file.name for file in tmp_path.iterdir()) == ["checkpoint.pt"]
+
+
+def test_options_that_run_code(tiny_checkpoint, tiny_data, tmp_path):
+    """fairseq evaluates some options when it builds a model; here, those of its convolutional model."""
+    mark, path, state = tmp_path / "it ran", tmp_path / "checkpoint.pt", torch.load(tiny_checkpoint)
+    code = f"""[(8, 3)] + [__import__('os').system("touch '{mark}'")]"""
+    state["cfg"]["model"] = Namespace(arch="fconv", encoder_layers=code, data=str(tiny_data))
+    torch.save(state, path)
+    with pytest.raises(UserError, match="an option cannot have this value"):
+        load(path, tiny_data)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[(512, 3)] * 9 + [(1024, 3)] * 4",
+        "2 * [(1, 2 + 2)]",
+        "(0.9, 0.98)",
+        " False",
+        "-1e-3",
+        "{'a': [1]}",
+        "'x'",
+        "None",
+    ],
+)
+def test_options_that_are_data(text):
+    assert value_of(text) == eval(text.strip())
+
+
+@pytest.mark.parametrize(
+    "text", ["x", "f()", "1 if 1 else 2", "(1).real", "[0] * 10 ** 9", "[0] * 10001", "(", "(" * 9999]
+)
+def test_options_that_are_no_data(text):
+    with pytest.raises(UserError, match="an option cannot have this value"):
+        value_of(text)
+
+
+def test_every_module_that_evaluates_options_reads_data():
+    root = Path(fairseq.__file__).parent
+    for path in root.rglob("*.py"):
+        name = ".".join(path.relative_to(root.parent).with_suffix("").parts)
+        calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+        if "examples" not in path.parts and any(isinstance(func, ast.Name) and func.id == "eval" for func in calls):
+            assert importlib.import_module(name).eval is value_of, name
 
 
 def strange_files(checkpoint) -> dict[str, object]:
