@@ -9,6 +9,7 @@ taken even if it is not the original, with a warning; a file from a mirror must 
 
 import argparse
 import errno
+import fcntl
 import hashlib
 import http.client
 import os
@@ -96,6 +97,16 @@ def fetch(source: Source, folder: Path, place: str | None) -> Path:
     return path
 
 
+def lock(folder: Path) -> None:
+    """Waits until no other process fetches into the folder. The end of this process ends the lock."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print(f"{folder}: another process fetches files into it; waiting for its end", file=sys.stderr)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+
+
 def is_folder(place: str | None) -> bool:
     return place is not None and "://" not in place
 
@@ -151,7 +162,7 @@ def download(url: str, part: Path, size: int | None) -> None:
         raise FetchError(
             f"{url}: {error.code} {error.reason}: get the file elsewhere, and name its place by --from"
         ) from error
-    except (OSError, http.client.HTTPException) as error:
+    except (OSError, http.client.HTTPException, ValueError) as error:  # the last of a malformed address
         if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
             raise  # the disk is at fault, not the network
         raise FetchError(
@@ -222,6 +233,7 @@ def main() -> None:
         parser.error(f"{', '.join(unknown)}: not in {args.sources}, which has {', '.join(sources)}")
     try:
         args.to.mkdir(parents=True, exist_ok=True)
+        lock(args.to)
         files = [args.to / sources[name].file for name in args.names]
         if not is_folder(args.place) and not all(file.exists() for file in files):
             check_space(args.to, round(args.room * 2**30) - sum(map(arrived, files)))
@@ -232,6 +244,8 @@ def main() -> None:
     except OSError as error:
         place = error.filename or args.to
         sys.exit(f"fetch.py: error: {place}: {error.strerror}: mend this, or name another folder by --to or --from")
+    except KeyboardInterrupt:
+        sys.exit("fetch.py: interrupted: the same command goes on where it stopped")
 
 
 if __name__ == "__main__":

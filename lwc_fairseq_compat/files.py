@@ -20,6 +20,7 @@ def whole_file(path):
         if not is_running(left.removeprefix(mine).split(".")[1]):
             remove(left)
     making = f"{mine}.{os.getpid()}.{threading.get_native_id()}.making"
+    remove(making)  # in a container that was started again, a killed process may have had this number
     try:
         yield making
         os.replace(making, path)

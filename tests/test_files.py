@@ -48,3 +48,12 @@ def test_nothing_unfinished_is_left(tmp_path, kind):
     with whole_file(tmp_path / "made") as making:
         kind(Path(making))
     assert sorted(os.listdir(tmp_path)) == ["made", used.name]
+
+
+def test_a_killed_process_may_have_had_the_number_of_this_one(tmp_path):
+    with pytest.raises(FileNotFoundError), whole_file(tmp_path / "made") as making:
+        pass  # nothing was written
+    Path(making).mkdir()
+    with whole_file(tmp_path / "made") as making:
+        Path(making).mkdir()
+    assert os.listdir(tmp_path) == ["made"]

@@ -28,6 +28,8 @@ class PageServer(ThreadingHTTPServer):
         """Return the page for a sentence. Raises UserError if it has no words or too many."""
         model, task = self.translator.models[0], self.translator.task
         longest = min(LONGEST, self.translator.max_positions[0] - 1)  # without the end symbol
+        if len(text) > 20 * longest:  # sub-words of so long a text would take long to count
+            raise UserError(f"This has {len(text):,} characters: type a sentence of 1 to {longest} sub-words.")
         with self.lock:
             source = self.translator.apply_bpe(self.translator.tokenize(text))
             count = len(source.split())
@@ -44,7 +46,9 @@ class PageHandler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path, _, query = self.path.partition("?")
         host = self.headers.get("Host", "").split(":")[0]
-        if host not in ("127.0.0.1", "localhost"):  # a page of another site whose name leads to this machine
+        site = self.headers.get("Sec-Fetch-Site", "none")  # who asks; only browsers say so
+        # A page of another site may have a name that leads to this machine, or an address of this server in it.
+        if host not in ("127.0.0.1", "localhost") or site not in ("none", "same-origin"):
             self.send_error(HTTPStatus.FORBIDDEN)
         elif path == "/favicon.ico":  # browsers ask for it
             self.answer(HTTPStatus.NO_CONTENT, "")

@@ -117,5 +117,7 @@ def cells(text: str) -> int:
 
 def embedded(text: str) -> str:
     """Put Unicode's invisible characters RLE and PDF around a right-to-left text. They mark it as right-to-left even
-    for programs that assume that a line runs from left to right."""
+    for programs that assume that a line runs from left to right. Control characters, which no SVG can have, become
+    U+FFFD."""
+    text = "".join("\ufffd" if unicodedata.category(character) == "Cc" else character for character in text)
     return f"\u202b{text}\u202c" if is_right_to_left(text) else text

@@ -69,7 +69,7 @@ def utf8(argument: str) -> str:
     try:
         return os.fsencode(argument).decode("utf-8")
     except UnicodeError:  # it was written in that encoding
-        return argument
+        return argument.encode("utf-8", "replace").decode()  # "?" for what is in neither
 
 
 def named_path(text: str) -> tuple[str, Path]:

@@ -36,6 +36,9 @@ def export_command(args: argparse.Namespace) -> int:
     import_plugins(args.user_dir)
     from ..export.folder import write_folder
 
-    write_folder(args.checkpoint, args.data, args.folder, args.int8)
+    try:
+        write_folder(args.checkpoint, args.data, args.folder, args.int8)
+    except OSError as error:
+        raise UserError(f"{error.filename or args.folder}: {error.strerror or error}") from error
     print(f"wrote {args.folder}: try `python {args.folder}/translate.py < text`")
     return 0

@@ -21,3 +21,7 @@ from lwc_fairseq.analysis.picture import embedded
 def test_most_letters_decide(text, expected):
     assert is_right_to_left(text) == expected
     assert embedded(text) == (f"\u202b{text}\u202c" if expected else text)
+
+
+def test_control_characters_which_no_svg_can_have():
+    assert embedded("a\x01b") == "a\ufffdb"

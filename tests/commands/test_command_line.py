@@ -1,5 +1,6 @@
 """The command line of `lwc-fairseq`: what it says before it does anything, at once, and how a shell completes it."""
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from conftest import refused, run
 from lwc_fairseq import cli
+from lwc_fairseq.cli.arguments import utf8
 from lwc_fairseq_compat import UserError
 
 COMMANDS = (
@@ -54,6 +56,10 @@ def test_a_mistake_is_told_before_anything_is_imported(arguments, message):
     done, names = start(*arguments)
     assert done.returncode == 2 and message in done.stderr
     assert not names
+
+
+def test_names_in_another_encoding_can_be_printed():
+    assert utf8(os.fsdecode("é".encode())) == "é" and utf8(os.fsdecode(b"caf\xe9")) == "caf?"
 
 
 def test_the_doctor_begins_at_once():

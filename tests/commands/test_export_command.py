@@ -1,7 +1,9 @@
 """`lwc-fairseq export`, and the program in the folder that it writes."""
 
+import errno
 import math
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -14,7 +16,7 @@ import torch
 import yaml
 from sentencepiece import SentencePieceTrainer
 
-from conftest import FAMILIES, LONG, ROOT, TASK, TINY_RECURRENT, TINY_TRAINING, refused, run
+from conftest import FAMILIES, LONG, ROOT, TASK, TINY_RECURRENT, TINY_TRAINING, refusal, refused, run
 from environments import environment_without
 from lwc_fairseq import load
 from lwc_fairseq.export.folder import check_scores
@@ -202,6 +204,15 @@ def answer(address, text) -> str:
 def test_a_folder_that_exists(tiny_data, tmp_path):
     message = refused("lwc-fairseq", "export", "model.pt", tmp_path, "--data", tiny_data)
     assert message == f"lwc-fairseq: error: {tmp_path} exists: remove it, or give another folder"
+
+
+def test_a_full_disk(tiny_checkpoint, tiny_data, tmp_path, monkeypatch):
+    def copy(source, place):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), place)
+
+    monkeypatch.setattr(shutil, "copy", copy)
+    said = refusal("export", tiny_checkpoint, tmp_path / "out", "--data", tiny_data)
+    assert said.endswith("translate.py: No space left on device") and not any(tmp_path.iterdir())
 
 
 OTHERS = {

@@ -25,10 +25,10 @@ def server(tiny_checkpoint, tiny_data):
         server.shutdown()
 
 
-def get(server, source: str | None = None, path: str = "/", host: str | None = None) -> tuple[int, str]:
+def get(server, source: str | None = None, path: str = "/", **headers: str) -> tuple[int, str]:
     connection = HTTPConnection("127.0.0.1", server.server_port, timeout=60)
     query = "" if source is None else "?" + urlencode({"source": source})
-    connection.request("GET", path + query, headers={"Host": host} if host else {})
+    connection.request("GET", path + query, headers={name.replace("_", "-"): value for name, value in headers.items()})
     answer = connection.getresponse()
     return answer.status, answer.read().decode()
 
@@ -39,8 +39,9 @@ def data_in(text: str) -> dict:
 
 def test_only_this_machine_is_answered(server):
     assert server.server_address[0] == "127.0.0.1"
-    assert get(server, host="localhost")[0] == 200
-    assert get(server, "ba de", host="example.org")[0] == 403  # a site whose name leads to this machine
+    assert get(server, Host="localhost", Sec_Fetch_Site="same-origin")[0] == 200
+    assert get(server, "ba de", Host="example.org")[0] == 403  # a site whose name leads to this machine
+    assert get(server, "ba de", Sec_Fetch_Site="cross-site")[0] == 403  # a picture of another site with this address
     assert get(server, path="/etc/passwd")[0] == get(server, path="//[")[0] == 404
 
 
@@ -56,6 +57,7 @@ def test_a_sentence_is_translated(server):
     [
         (" \t", 400, f"This has 0 sub-words: type a sentence of 1 to {LONGEST}."),
         ("ba " * (LONGEST + 1), 400, f"This has {LONGEST + 1} sub-words"),
+        ("b" * 5000, 400, "This has 5,000 characters"),
         ("<script>alert(1)</script>", 200, "&lt;script&gt;"),
         ("\0 \ud7ff \U0010ffff", 200, "&lt;unk&gt;"),
         ("ba" * 40000, 414, ""),

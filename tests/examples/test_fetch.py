@@ -1,12 +1,17 @@
 """Downloads of examples/fetch.py, from a server on this machine."""
 
+import fcntl
 import hashlib
 import http.server
 import io
+import os
 import random
 import re
 import tarfile
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import yaml
@@ -178,6 +183,29 @@ def test_bad_input(fetch, server, tmp_path):
     place = tmp_path / "file" / "x"
     done = run("python", ROOT / "examples" / "fetch.py", "multi30k/train.de", "--to", place, check=False)
     assert error(done).endswith(f"{place}: Not a directory: mend this, or name another folder by --to or --from")
+
+
+def waits_for(folder) -> bool:
+    """Whether a process waits for the lock of a folder."""
+    locks = Path("/proc/locks").read_text().splitlines()
+    return any("->" in lock and f":{folder.stat().st_ino} " in lock for lock in locks)
+
+
+def test_two_processes_do_not_meet(fetch, server, tmp_path):
+    """The second one waits, and then finds the file. Here, the test is the first one."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    handle = os.open(folder, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    with ThreadPoolExecutor() as pool:
+        other = pool.submit(fetch, **KNOWN)
+        while not waits_for(folder):
+            assert not other.done(), other.result()
+            time.sleep(0.1)
+        (folder / "corpus.tgz").write_bytes(CONTENT)
+        os.close(handle)
+        said = other.result().stderr
+    assert "another process fetches files into it" in said and "is there already" in said and not server.asked
 
 
 def test_the_list_of_sources():
