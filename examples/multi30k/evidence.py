@@ -59,7 +59,7 @@ is clear. [The results](../examples/results/multi30k.md) explain the names.
 ## How to read the table
 
 - **Paper**: with larger models, on the paper's own data. For windows, it is Fonollosa et al.'s BLEU less He et
-  al.'s, whose test set differs slightly.
+  al.'s. They also differ in training, search, test set, and an average of ten checkpoints.
 - **Here**: the difference between the means over seeds.
 - **Over seeds and sentences**: what other trainings and other test sentences would give. It is a bootstrap of
   {samples:,} samples. Each draws, with replacement, seeds for each model, and the same sentences for all models.
@@ -67,7 +67,8 @@ is clear. [The results](../examples/results/multi30k.md) explain the names.
 - **Verdict**: "agrees" or "disagrees" if the interval over seeds and sentences excludes 0, "weakly agrees" or "weakly
   disagrees" if only the interval over sentences does. With one seed, there is only the interval over sentences. If it
   excludes 0, the verdict is "weakly" so up to a difference of {least:.2f} BLEU, which also occurs between two runs of
-  one model. One in twenty intervals misses the true value.
+  one model. An interval that ends at 0.00 does not exclude 0. At best, one interval in twenty misses the true value;
+  those over sentences miss it more often, as the end of this section says. So a few verdicts are wrong.
 - **Seeds**: how many the first and the second model have. The translations of seed 1 of the Transformer and LWC were
   lost; [the results](../examples/results/multi30k.md#results) have their BLEU. One seed is seed 2, but that of
   ABD within LWC and of ABD with a file is seed 1.
@@ -77,8 +78,11 @@ Two or three seeds are few. A bootstrap over them is too narrow if runs differ m
 little, it is too wide, because it counts the choice of sentences more than once. On {most} they differ little: runs
 of one model have a standard deviation of {seeds_sd:.2f} BLEU, and the choice of sentences alone would give
 {sentences_sd:.2f}. On fewer pairs they differ more ({seeds_sd_few:.2f}), so those intervals may be too narrow.
+Where a model has two seeds that happen to be alike, as on 7,000 pairs, [a
+t-test](../examples/results/multi30k.md#the-second-trial-of-lwc) is less sure.
 The interval over sentences compares two trained models, not two kinds of model. We compared {pairs} pairs of runs that
-differ only in their seed. For {distinct} of them, this interval excludes 0; chance alone would give {chance:.1f}.
+differ only in their seed (one pair also in how dropout is drawn). For {distinct} of them, this interval excludes 0;
+chance alone would give {chance:.1f}.
 
 ## More comparisons
 
@@ -93,7 +97,8 @@ instead of J's. For the comparison with the length penalties that validation cho
 (J) and of LWC with windows (K) were trained again, on a CPU. G and I trained models that only the picture has. With I,
 the last epoch's checkpoint was translated, not the average. Before M,
 [a right-to-left model](../examples/results/multi30k.md#reverse-translations-from-a-file) made the reverse translations.
-"With a file" adds `--reverse-from-data` to M's search.
+"With a file" adds `--reverse-from-data` to M's search. Seed 1 of M was trained in two processes, with 1,107 tokens in
+each.
 
 ```bash
 {commands}
@@ -273,8 +278,8 @@ def interval(samples: np.ndarray) -> tuple[float, float]:
 
 
 def is_distinct(samples: np.ndarray) -> bool:
-    """Return whether the interval does not contain 0."""
-    low, high = interval(samples)
+    """Return whether the interval, as the page has it, does not contain 0."""
+    low, high = (round(end, 2) for end in interval(samples))
     return low > 0 or high < 0
 
 
