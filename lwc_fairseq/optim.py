@@ -122,13 +122,6 @@ class CenteredRMSprop(torch.optim.Optimizer):
     def __init__(self, params, lr: float, rho: float, eps: float, momentum: float = 0.0, weight_decay: float = 0.0):
         super().__init__(params, {"lr": lr, "rho": rho, "eps": eps, "momentum": momentum, "weight_decay": weight_decay})
 
-    def __setstate__(self, state: dict) -> None:
-        """torch's hook for loading. It adds missing options: older checkpoints, of torch's RMSprop, lack ρ."""
-        super().__setstate__(state)
-        for group in self.param_groups:
-            for name, value in self.defaults.items():
-                group.setdefault(name, value)
-
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         for group in self.param_groups:

@@ -205,7 +205,7 @@ class ClusterRunner:
                 cancel(submission)
             elif is_active(state):
                 self.submissions[folder] = submission
-                if submission.place == SLURM and submission.asked not in (None, self.asked):
+                if submission.place == SLURM and submission.asked != self.asked:
                     show(
                         f"{unfinished[folder].name}: job {submission.number} keeps what it asked SLURM for "
                         f"({' '.join(submission.asked)}): to ask anew, first give this command with --cancel"

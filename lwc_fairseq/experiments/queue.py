@@ -27,7 +27,7 @@ class Submission:
     place: str  # SLURM or LOCAL
     number: str  # SLURM's number of the job, or that of its process
     after: tuple[str, ...]  # the numbers of the jobs that must end well before it starts
-    asked: tuple[str, ...] | None = None  # of SLURM, as name=value; None if an earlier version submitted it
+    asked: tuple[str, ...]  # of SLURM, as name=value
 
 
 def read_submission(folder: RunFolder) -> Submission | None:
@@ -35,9 +35,7 @@ def read_submission(folder: RunFolder) -> Submission | None:
     if not folder.job.exists():
         return None
     content = json.loads(folder.job.read_text(encoding="utf-8"))
-    asked = content.get("asked")
-    after = tuple(content["after"])
-    return Submission(content["place"], content["number"], after, None if asked is None else tuple(asked))
+    return Submission(content["place"], content["number"], tuple(content["after"]), tuple(content["asked"]))
 
 
 def look(submissions: Iterable[Submission]) -> dict[Submission, str]:

@@ -21,7 +21,7 @@ from typing import Optional
 import torch
 import torch.nn.functional as F
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
-from fairseq.models import FairseqEncoder, register_model
+from fairseq.models import register_model
 from omegaconf import OmegaConf
 from torch import Tensor
 
@@ -33,7 +33,6 @@ from ..modules.recurrent import (
     DecodingState,
     Memory,
     RecurrentDecoder,
-    RecurrentEncoder,
     SourceMemory,
     SteppingDecoder,
     Steps,
@@ -74,8 +73,6 @@ class RecurrentReverseModel(RecurrentModel, ReverseContextModel):
     """
 
     start_error: str | None = None
-    renamed: dict[str, str] = {}
-    """Maps prefixes of parameter names in older checkpoints to the current prefixes."""
 
     @classmethod
     def read_config(cls, cfg) -> ReverseContextConfig:
@@ -110,13 +107,6 @@ class RecurrentReverseModel(RecurrentModel, ReverseContextModel):
     def load_state_dict(self, *args, **kwargs):
         self.start_error = None
         return super().load_state_dict(*args, **kwargs)
-
-    def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
-        """fairseq's hook for older checkpoints. It renames parameters as `renamed` says."""
-        for old, new in self.renamed.items():
-            for earlier, current in with_prefix(state_dict, old, new).items():
-                state_dict[current] = state_dict.pop(earlier)
-        super().upgrade_state_dict_named(state_dict, name)
 
 
 def with_prefix(weights: dict[str, Tensor], old: str, new: str) -> dict[str, str]:
@@ -181,18 +171,6 @@ class ABDConfig(ReverseContextOption, ReverseContextConfig):
     )
 
 
-class AsynchronousEncoder(FairseqEncoder):
-    """An encoder whose output also holds the reverse translations (B, T) if they are given.
-
-    Among the bases of an encoder, this class stands before that of the encoder alone.
-    """
-
-    def forward(
-        self, src_tokens: Tensor, src_lengths: Tensor | None = None, reverse_tokens: Tensor | None = None, **unused
-    ) -> SourceMemory:
-        return replace(super().forward(src_tokens), reverse_tokens=reverse_tokens)
-
-
 class AsynchronousDecoder(SteppingDecoder):
     """A forward decoder, and the backward decoder whose states it reads.
 
@@ -225,10 +203,6 @@ class AsynchronousDecoder(SteppingDecoder):
         (source,) = encoder_out.memories
         assert source.padding_mask is not None
         return search_greedily(self.backward_decoder, start, self.cfg.reverse_limits(source.padding_mask))
-
-
-class ABDEncoder(AsynchronousEncoder, RecurrentEncoder):
-    """The encoder of RNNSearch."""
 
 
 class ABDDecoder(AsynchronousDecoder, RecurrentDecoder):
@@ -359,12 +333,6 @@ class ABDModel(AsynchronousModel, RecurrentReverseModel):
     output layer of the backward decoder then get no gradient, so training with several processes needs
     --find-unused-parameters.
     """
-
-    renamed = {"backward_decoder.": "decoder.backward_decoder."}
-
-    @classmethod
-    def build_encoder(cls, cfg, dictionary) -> ABDEncoder:
-        return ABDEncoder(cfg, dictionary)
 
     @classmethod
     def build_decoder(cls, cfg, dictionary) -> ABDDecoder:

@@ -33,7 +33,7 @@ from ..modules.recurrent import (
     divide,
 )
 from ..modules.reverse_search import ReverseContextOption
-from .abd import AsynchronousDecoder, AsynchronousEncoder, AsynchronousModel
+from .abd import AsynchronousDecoder, AsynchronousModel
 from .interface import DecoderAttention, check_dropouts, check_heads, check_sizes
 from .rnnsearch import RecurrentModel
 
@@ -159,8 +159,11 @@ class RNMTEncoder(FairseqEncoder):
         self.output = nn.Linear(2 * dim, dim)
         self.dropout = FairseqDropout(cfg.dropout, module_name=type(self).__name__)
 
-    def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None, **unused) -> SourceMemory:
-        """Return the memory h of source tokens (B, n), padded on either side, and its mean over the tokens."""
+    def forward(
+        self, src_tokens: Tensor, src_lengths: Tensor | None = None, reverse_tokens: Tensor | None = None, **unused
+    ) -> SourceMemory:
+        """Return the memory h of source tokens (B, n), padded on either side, its mean over the tokens, and the reverse
+        translations (B, T) if they are given."""
         order = SourceOrder(src_tokens, self.dictionary.pad())
         words = self.dropout(self.embedding(order.tokens.T))  # (n, B, d)
         forward, backward = self.forward_layer(words)[0], self.backward_layer(order.reverse(words))[0]
@@ -168,14 +171,11 @@ class RNMTEncoder(FairseqEncoder):
         states = torch.tanh(self.output(self.dropout(both))).transpose(0, 1).contiguous()  # (B, n, d)
         is_padding = order.padding_mask[:, :, None]
         mean = states.masked_fill(is_padding, 0).sum(1) / (~is_padding).sum(1)
-        return SourceMemory((Memory(states, order.padding_mask, order.columns),), mean)
+        memory = Memory(states, order.padding_mask, order.columns)
+        return SourceMemory((memory,), mean, reverse_tokens=reverse_tokens)
 
     def reorder_encoder_out(self, encoder_out: SourceMemory, new_order: Tensor) -> SourceMemory:
         return encoder_out.reorder(new_order)
-
-
-class ABDRNMTEncoder(AsynchronousEncoder, RNMTEncoder):
-    """The encoder of `rnmt`."""
 
 
 class RNMTDecoder(SteppingDecoder):
@@ -297,10 +297,6 @@ class ABDRNMTModel(AsynchronousModel, RNMTModel):
 
     With a criterion other than `bidirectional_cross_entropy`, the model trains as with λ = 1.
     """
-
-    @classmethod
-    def build_encoder(cls, cfg, dictionary) -> ABDRNMTEncoder:
-        return ABDRNMTEncoder(cfg, dictionary)
 
     @classmethod
     def build_decoder(cls, cfg, dictionary) -> ABDRNMTDecoder:

@@ -77,10 +77,6 @@ class LWCTransformerConfig(FairseqDataclass):
             "with weighted residuals: LN(αx + f(x)), α = (2 · layers)^¼"
         },
     )
-    normalize_after: Optional[bool] = field(  # noqa: UP045 (fairseq knows this spelling only)
-        default=None,
-        metadata={"help": "the same as `--layer-norm after`; checkpoints of earlier versions have it"},
-    )
     residual_gain: Optional[float] = field(  # noqa: UP045
         default=None,
         metadata={
@@ -139,8 +135,6 @@ class LWCTransformerConfig(FairseqDataclass):
         check_dropouts(self, "dropout", "activation_dropout", "attention_dropout")
         if self.residual_gain is not None and not 0 < self.residual_gain < math.inf:
             raise UserError(f"--residual-gain {self.residual_gain}: must be a number above 0")
-        if self.normalize_after and self.layer_norm == "before":
-            raise UserError("--layer-norm before --normalize-after: they contradict each other: leave one of them out")
         if self.unshared_weights and self.layers % 2:
             raise UserError(
                 f"--layers {self.layers} --unshared-weights: half of the layers serve the source; give an even number"
@@ -176,20 +170,13 @@ class LWCTransformerConfig(FairseqDataclass):
         return self.layers // 2 if self.unshared_weights else self.layers
 
     @property
-    def norm_place(self) -> str:
-        """The value of --layer-norm, which earlier versions wrote as --normalize-after."""
-        if self.normalize_after is None:
-            return str(self.layer_norm)
-        return "after" if self.normalize_after else "before"
-
-    @property
     def residual_weight(self) -> float:
         """α, the weight of a sub-layer's input in its output: with DeepNorm (2N)^¼, otherwise 1.
 
         N is the number of layers that a token goes through. Source: DeepNorm of a decoder without an encoder (Wang et
         al., *DeepNet: Scaling Transformers to 1,000 Layers*, 2022, Figure 2).
         """
-        return (2 * self.target_layers) ** 0.25 if self.norm_place == "deepnorm" else 1.0
+        return (2 * self.target_layers) ** 0.25 if self.layer_norm == "deepnorm" else 1.0
 
     @property
     def initial_gain(self) -> float:
@@ -201,7 +188,7 @@ class LWCTransformerConfig(FairseqDataclass):
         if self.residual_gain is not None:
             return self.residual_gain
         depth = self.target_layers
-        return (8 * depth) ** -0.25 if self.norm_place == "deepnorm" else (2 * depth) ** -0.5
+        return (8 * depth) ** -0.25 if self.layer_norm == "deepnorm" else (2 * depth) ** -0.5
 
 
 class ConcatEmbedding(nn.Module):
@@ -279,7 +266,7 @@ class CoordinatedLayer(nn.Module):
 
     def __init__(self, cfg: LWCTransformerConfig):
         super().__init__()
-        self.normalize_after = cfg.norm_place != "before"
+        self.normalize_after = cfg.layer_norm != "before"
         self.residual_weight = cfg.residual_weight
         self.attention = MixedAttention(cfg.embed_dim, cfg.attention_heads)
         self.attention_norm = nn.LayerNorm(cfg.embed_dim)
@@ -345,7 +332,7 @@ class CoordinatedStack(nn.Module):
         self.checkpoint_activations = cfg.checkpoint_activations
         self.embedding = self.embedding_type(cfg, types, padding_idx)
         self.add_module("layers", self.make_layers(cfg))
-        self.norm = nn.LayerNorm(cfg.embed_dim) if cfg.norm_place == "before" else nn.Identity()
+        self.norm = nn.LayerNorm(cfg.embed_dim) if cfg.layer_norm == "before" else nn.Identity()
 
     def make_layers(self, cfg: LWCTransformerConfig) -> nn.ModuleList:
         return nn.ModuleList(self.layer_type(cfg) for _ in range(cfg.target_layers))

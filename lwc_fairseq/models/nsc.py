@@ -121,7 +121,6 @@ class NSCEncoder(RecurrentEncoder):
 class NSCModel(RecurrentReverseModel):
     """A frozen first model without dropout, which becomes part of the checkpoint, and a trainable second one."""
 
-    renamed = {"reverse_model.": "encoder.reverse_model."}
     encoder_class: type[NSCEncoder]
 
     @staticmethod

@@ -438,14 +438,17 @@ class RecurrentEncoder(FairseqEncoder):
         """Choose, among the states (B, n, width) of each layer, those that the decoder attends to."""
         return layers
 
-    def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None, **unused) -> SourceMemory:
-        """Return the memories of source tokens (B, n), padded on either side."""
+    def forward(
+        self, src_tokens: Tensor, src_lengths: Tensor | None = None, reverse_tokens: Tensor | None = None, **unused
+    ) -> SourceMemory:
+        """Return the memories of source tokens (B, n), padded on either side, and the reverse translations (B, T) if
+        they are given."""
         order = SourceOrder(src_tokens, self.dictionary.pad())
         layers, final_state = self.recurrent(self.dropout(self.embedding(order.tokens.T)), order)
         # attention reads (B, n, width)
         batch_major = [self.dropout(layer.transpose(0, 1)).contiguous() for layer in layers]
         memories = [Memory(states, order.padding_mask, order.columns) for states in self.memories(batch_major)]
-        return SourceMemory(tuple(memories), final_state)
+        return SourceMemory(tuple(memories), final_state, reverse_tokens=reverse_tokens)
 
     def reorder_encoder_out(self, encoder_out: SourceMemory, new_order: Tensor) -> SourceMemory:
         return encoder_out.reorder(new_order)

@@ -339,17 +339,6 @@ class TestConfiguration:
             make_abd(**settings)
 
 
-def test_a_checkpoint_of_version_0_1_loads():
-    """In those checkpoints, the backward decoder is a part of the model instead of the decoder."""
-    model = make_abd()
-    state = model.state_dict()
-    older = {name.replace("decoder.backward_decoder.", "backward_decoder."): value for name, value in state.items()}
-    assert older.keys() != state.keys()
-    other = make_abd(seed=1)
-    other.load_state_dict(older)
-    assert all(torch.equal(value, other.state_dict()[name]) for name, value in state.items())
-
-
 def test_plain_kernels_equal_the_kernels():
     ours, plain = make_abd(), make_abd(plain_kernels=True)
     plain.load_state_dict(ours.state_dict())

@@ -342,18 +342,6 @@ class TestConfiguration:
             last = name.endswith(("attention.out.weight", "fc2.weight"))
             torch.testing.assert_close(begun, plain[name] * gain if last else plain[name])
 
-    @pytest.mark.parametrize(("normalize_after", "norm"), [(None, "deepnorm"), (True, "after"), (False, "before")])
-    def test_the_option_of_earlier_versions(self, normalize_after, norm):
-        old, new = (
-            make_lwc(layers=2, **settings) for settings in ({"normalize_after": normalize_after}, {"layer_norm": norm})
-        )
-        batch = random_batch(LENGTHS)
-        assert torch.equal(old(batch[0], None, batch[1])[0], new(batch[0], None, batch[1])[0])
-
-    def test_options_of_two_versions_that_contradict_each_other(self):
-        with pytest.raises(ValueError, match="--layer-norm before --normalize-after: they contradict each other"):
-            make_lwc(layers=2, layer_norm="before", normalize_after=True)
-
     @pytest.mark.parametrize("layers", [10, 14, 18, 22])
     def test_depths_of_table_4(self, layers):
         assert len(self.build(100, layers=layers, embed_dim=16, attention_heads=4).encoder.stack.layers) == layers

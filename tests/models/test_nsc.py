@@ -190,13 +190,3 @@ class TestConfiguration:
     def test_a_beam_of_none(self):
         with pytest.raises(ValueError, match="--reverse-beam 0: must be at least 1"):
             make_nsc(reverse_beam=0)
-
-
-@EACH_MODEL
-def test_a_checkpoint_of_version_0_1_loads(kind):
-    """In those checkpoints, the first model is a part of the model instead of its encoder."""
-    state = make_nsc(kind).state_dict()
-    older = {name.replace("encoder.reverse_model.", "reverse_model."): value for name, value in state.items()}
-    other = make_nsc(kind, seed=1)
-    other.load_state_dict(older)
-    assert all(torch.equal(value, other.state_dict()[name]) for name, value in state.items())
