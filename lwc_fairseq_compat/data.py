@@ -131,8 +131,8 @@ def check_training_data(get_train_iterator, self, *args, **kwargs):
 
 @replaces("fairseq.tasks.fairseq_task", "FairseqTask.build_criterion")
 def remember_criterion(build_criterion, self, *args, **kwargs):
-    """Note that the task computes losses. Why: :func:`check_split` asks. Needed: always."""
-    self._computes_losses = True
+    """Note that the task computes losses. Why: :func:`check_split` and tasks of plugins ask. Needed: always."""
+    self.computes_losses = True
     return build_criterion(self, *args, **kwargs)
 
 
@@ -145,7 +145,7 @@ def check_split(get_batch_iterator, self, dataset, *args, **kwargs):
     split = next((name for name, loaded in self.datasets.items() if loaded is dataset), None)
     if split is None:  # lines of fairseq-interactive
         return get_batch_iterator(self, dataset, *args, **kwargs)
-    computes_losses = getattr(self, "_computes_losses", False)
+    computes_losses = getattr(self, "computes_losses", False)
     if computes_losses:
         require_targets(dataset, "a loss")
     try:

@@ -13,6 +13,9 @@ from fairseq_cli import generate
 from systems import USER_DIR, System
 from training import Training
 
+from lwc_fairseq.analysis.translations import scored
+from lwc_fairseq.files import read_lines
+
 ROUNDING = 1e-4
 TIE = 1e-5
 HALF = 1e-2
@@ -61,17 +64,7 @@ class Generation:
 
     def hypotheses(self) -> Hypotheses:
         """The translations of the last run."""
-        return read_hypotheses(self.output)
-
-
-def read_hypotheses(output: Path) -> Hypotheses:
-    """The translations in the output of fairseq-generate."""
-    hypotheses = {}
-    for line in output.read_text(encoding="utf-8").splitlines():
-        if line.startswith("H-"):
-            number, score, text = line[2:].split("\t")
-            hypotheses[int(number)] = float(score), text
-    return hypotheses
+        return scored(read_lines(self.output))
 
 
 def check_equal(one: Generation, other: Generation, precision: str) -> None:

@@ -11,6 +11,7 @@ from machine import USER_DIR, Machine, empty_folder
 from models import make_data, optimizer, training
 from outcome import Findings, Row, StepFailed
 
+from lwc_fairseq.analysis.translations import scored
 from lwc_fairseq.files import write_whole
 
 UPDATES, TINY_UPDATES = (20, 25), (4, 6)
@@ -118,10 +119,10 @@ def translate(machine: Machine, folder: Path, precision: Precision, *search: str
     command += ["--path", folder / "checkpoint_last.pt", "--batch-size", "20", "--max-len-a", "1", "--max-len-b", "10"]
     command += ["--num-workers", "0", *precision.generate, *search]
     machine.run(command, output.with_suffix(".log"), output)
-    hypotheses = re.findall(r"^H-(\d+)\t(\S+)\t(.*)$", output.read_text(encoding="utf-8"), re.MULTILINE)
-    if not hypotheses:
+    scores = scored(output.read_text(encoding="utf-8").split("\n"))
+    if not scores:
         raise StepFailed(f"fairseq-generate printed no translation; its output is {output}")
-    return {int(number): (float(score), text) for number, score, text in hypotheses}
+    return scores
 
 
 def judge(family: str, precision: Precision, losses: Losses, expected: Losses, ours: Scores, stock: Scores) -> Findings:

@@ -5,7 +5,7 @@ is needed.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import chain
@@ -79,11 +79,18 @@ def read_hypotheses(path: Path) -> list[str]:
     """Read translations from a text file, one per line, or from the output of fairseq-generate or fairseq-interactive.
     Raises UserError if the file cannot be read, or is empty."""
     lines = read_lines(path)
-    best: dict[int, str] = {}
+    best = scored(lines)
+    return [best[number][1] for number in sorted(best)] or lines
+
+
+def scored(lines: Iterable[str]) -> dict[int, tuple[float, str]]:
+    """Return the score and the text of the first hypothesis of each sentence, by its number, in the output of
+    fairseq-generate or fairseq-interactive."""
+    best: dict[int, tuple[float, str]] = {}
     for line in lines:
-        if match := re.match(r"H-(\d+)\t\S+\t(.*)", line):
-            best.setdefault(int(match[1]), match[2])
-    return [best[number] for number in sorted(best)] or lines
+        if match := re.match(r"H-(\d+)\t(\S+)\t(.*)", line):
+            best.setdefault(int(match[1]), (float(match[2]), match[3]))
+    return best
 
 
 def joined(parts: Sequence[Translations]) -> Translations:

@@ -32,18 +32,14 @@ def reverse_command(args: argparse.Namespace) -> int:
     from tqdm import tqdm
 
     from ..analysis.attention import load
-    from ..data.reverse import is_reversed
-    from ..data.reverse_files import ReverseFiles, open_sources, source_path
+    from ..data.reverse import require_reversed
+    from ..data.reverse_files import Origin, ReverseFiles, describe, open_sources, source_path
     from ..search.reverse_data import translate_reversed
 
     import_plugins(args.user_dir)
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     model, task = load(args.checkpoint, args.data)
-    if not is_reversed(task.cfg):
-        raise UserError(
-            f"{args.checkpoint}: this model was not trained from right to left; train one with --task "
-            "concat_translation --reverse-target"
-        )
+    require_reversed(task.cfg, args.checkpoint)
     languages = task.cfg.source_lang, task.cfg.target_lang
     names = sorted({path.name.partition(".")[0] for path in Path(args.data).glob(f"*.{languages[0]}.idx")})
     paths = {name: path for name in names if (path := source_path(args.data, name, languages))}
@@ -51,7 +47,11 @@ def reverse_command(args: argparse.Namespace) -> int:
         raise UserError(f"--data {args.data}: no binary data of {' to '.join(languages)} in it")
     sources = {name: open_sources(path, task.source_dictionary) for name, path in paths.items()}
     files = {name: ReverseFiles(args.data, name, languages) for name in paths}
-    origins = origins_of(args.checkpoint, args.beam, sources, task.target_dictionary)
+    path, content = str(Path(args.checkpoint).resolve()), checksum(Path(args.checkpoint))
+    origins = {
+        name: Origin(path, content, args.beam, **describe(data, task.target_dictionary))
+        for name, data in sources.items()
+    }
     for name, origin in origins.items():  # all of them, before the first is translated
         if not args.fresh:
             files[name].check_origin(origin)
@@ -70,11 +70,3 @@ def reverse_command(args: argparse.Namespace) -> int:
                     progress.update(len(batch))
         print(f"wrote {files[name].prefix}.bin and .idx, {origin.sentences:,} translations", flush=True)
     return 0
-
-
-def origins_of(checkpoint: str, beam: int, sources: dict, dictionary) -> dict:
-    """Return, for each set, what its translations are made of."""
-    from ..data.reverse_files import Origin, describe
-
-    path, content = str(Path(checkpoint).resolve()), checksum(Path(checkpoint))
-    return {name: Origin(path, content, beam, **describe(data, dictionary)) for name, data in sources.items()}

@@ -11,6 +11,8 @@ import torch.nn.functional as F
 from fairseq.token_generation_constraints import pack_constraints, unpack_constraints
 from torch import Tensor
 
+from lwc_fairseq_compat import UserError
+
 
 def is_reversed(task_cfg: object) -> bool:
     """Return whether a task produces targets from right to left.
@@ -19,6 +21,15 @@ def is_reversed(task_cfg: object) -> bool:
         task_cfg: the configuration of any fairseq task, taken from the task or from a checkpoint, or None.
     """
     return bool(getattr(task_cfg, "reverse_target", False))
+
+
+def require_reversed(task_cfg: object, source: str) -> None:
+    """Raises UserError unless a task produces targets from right to left. The error calls its model `source`."""
+    if not is_reversed(task_cfg):
+        raise UserError(
+            f"{source}: this model was not trained from right to left; train one with --task concat_translation "
+            "--reverse-target"
+        )
 
 
 def reversed_order(tokens: Tensor, eos: int) -> Tensor:

@@ -56,15 +56,12 @@ class Origin:
     words: str  # a checksum of the target dictionary
 
 
-def checksum(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
 def describe(sources, dictionary: Dictionary) -> dict:
     """Return the parts of an :class:`Origin` that depend on the data: its sources and its target dictionary."""
     lengths = np.asarray(sources.sizes, dtype=np.int64)
-    words = "\n".join(dictionary.symbols).encode()
-    return {"sentences": len(lengths), "lengths": checksum(lengths.tobytes()), "words": checksum(words)}
+    contents = {"lengths": lengths.tobytes(), "words": "\n".join(dictionary.symbols).encode()}
+    checksums = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    return {"sentences": len(lengths), **checksums}
 
 
 class ReverseFiles:

@@ -28,7 +28,7 @@ from torch import Tensor
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.dictionaries import OtherWords, check_words
 
-from ..data.reverse import inputs_of, is_reversed, reverse_inputs
+from ..data.reverse import inputs_of, is_reversed, require_reversed, reverse_inputs
 from ..modules.recurrent import (
     DecodingState,
     Memory,
@@ -127,11 +127,7 @@ def load_right_to_left(
         UserError: the checkpoint's model translates from left to right, or has other words. Or a weight is missing in
             the checkpoint, or has another shape. Or two weights of the checkpoint differ, and `model` shares them.
     """
-    if not is_reversed(OmegaConf.select(OmegaConf.create(checkpoint["cfg"]), "task")):
-        raise UserError(
-            f"{source}: this model was not trained from right to left; train an rnnsearch with --task "
-            "concat_translation --reverse-target"
-        )
+    require_reversed(OmegaConf.select(OmegaConf.create(checkpoint["cfg"]), "task"), source)
     try:
         check_words(task, checkpoint.get("task_state") or {})
     except OtherWords as error:

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from lwc_fairseq_compat import UserError
 
-from ..data.reverse import is_reversed, reverse_targets, reverse_words, reversed_order
+from ..data.reverse import require_reversed, reverse_targets, reverse_words, reversed_order
 
 
 def load_reverse_models(task: FairseqTask) -> list[BaseFairseqModel]:
@@ -35,11 +35,7 @@ def load_reverse_models(task: FairseqTask) -> list[BaseFairseqModel]:
     models = []
     for path in split_paths(task.cfg.agreement_path):
         (model,), saved = load_model_ensemble([path], task=builder)
-        if not is_reversed(saved.task):
-            raise UserError(
-                f"--agreement-path {path}: this model was not trained from right to left; train one with --task "
-                "concat_translation --reverse-target"
-            )
+        require_reversed(saved.task, f"--agreement-path {path}")
         model.make_generation_fast_(need_attn=False)
         models.append(model)
     return models

@@ -87,7 +87,7 @@ class ConcatTranslationTask(TranslationTask):
         super().__init__(cfg, src_dict, tgt_dict)
         self.with_packing = False  # whether the model reads the packed stream; build_model sets it
         self.reads_translations = False  # whether losses need reverse translations of the data; build_model sets it
-        self.computes_losses = False  # build_criterion sets it
+        self.computes_losses = False  # lwc_fairseq_compat sets it in build_criterion
         self.longest_source: int | None = None  # in tokens; build_generator sets it
         self.trained_reversed: list[bool] = []  # of each model from a checkpoint; build_model adds to it
         self.reverse_models: list[BaseFairseqModel] = []  # of --agreement-path; build_generator loads them
@@ -109,10 +109,6 @@ class ConcatTranslationTask(TranslationTask):
             trained = cfg if isinstance(cfg, Namespace) else OmegaConf.select(cfg, "..task")
             self.trained_reversed.append(is_reversed(trained))
         return model
-
-    def build_criterion(self, *args, **kwargs):
-        self.computes_losses = True
-        return super().build_criterion(*args, **kwargs)
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, task_cfg=None, **kwargs) -> None:
         """Load a split. `task_cfg` is the task's configuration in the checkpoint, if there is one.
