@@ -2,6 +2,7 @@
 
 import html
 from collections.abc import Iterator
+from itertools import chain
 
 from machine import Machine
 from outcome import Outcome, Row
@@ -11,7 +12,6 @@ from lwc_fairseq.experiments.results import hardware, versions
 from lwc_fairseq.files import write_whole
 
 TITLE = "lwc_fairseq on CUDA"
-Table = tuple[list[str], list[list[str]]]
 
 
 def write_report(machine: Machine, outcomes: list[Outcome], steps: int, command: str) -> None:
@@ -22,38 +22,34 @@ def write_report(machine: Machine, outcomes: list[Outcome], steps: int, command:
         steps: how many steps there are.
         command: the command that made the page.
     """
-    tables = dict(sections(outcomes))
-    facts = summary(machine, outcomes, steps)
-    lines = [f"# {TITLE}", "", *facts]
-    for title, (header, rows) in tables.items():
-        lines += ["", f"## {title}", "", *pages.markdown_table(header, rows)]
-    write_whole(machine.out / "report.md", "\n".join([*lines, "", "```", command, "```", ""]))
-    parts = [f"<p>{html.escape(fact)}</p>" for fact in facts if fact]
-    parts += [f"<h2>{html.escape(title)}</h2>{pages.html_table(*content)}" for title, content in tables.items()]
-    parts.append(f"<pre>{html.escape(command)}</pre>")
+    content = [pages.Section("", summary(machine, outcomes, steps)), *sections(outcomes)]
+    lines = [f"# {TITLE}", "", *chain(*(section.markdown() for section in content)), "```", command, "```", ""]
+    write_whole(machine.out / "report.md", "\n".join(lines))
+    parts = [*(section.html() for section in content), f"<pre>{html.escape(command)}</pre>"]
     write_whole(machine.out / "report.html", pages.page(TITLE, parts))
 
 
-def summary(machine: Machine, outcomes: list[Outcome], steps: int) -> list[str]:
+def summary(machine: Machine, outcomes: list[Outcome], steps: int) -> list[str | list[list[str]]]:
     failed = sum(outcome.failure is not None for outcome in outcomes)
     dates = sorted({outcome.date for outcome in outcomes})
     about = f"{' to '.join({dates[0]: None, dates[-1]: None})}, {hardware()}, {versions()}."
     done = f"{len(outcomes) - failed} of {steps} steps succeeded, {failed} failed"
     todo = steps - len(outcomes)
     left = f", {todo} {'has' if todo == 1 else 'have'} not run yet." if todo else "."
-    return [*([f"{machine.device}.", ""] if machine.pretended else []), about, "", done + left]
+    return [*([f"{machine.device}."] if machine.pretended else []), about, done + left]
 
 
-def sections(outcomes: list[Outcome]) -> Iterator[tuple[str, Table]]:
-    """Yield the title and the table of each section, failures first. Every line says on which device it ran."""
+def sections(outcomes: list[Outcome]) -> Iterator[pages.Section]:
+    """Yield a table for each section, failures first. Every line says on which device it ran."""
     failed = [outcome for outcome in outcomes if outcome.failure]
     if failed:
         rows = [{"step": outcome.step, "failure": outcome.failure, "device": outcome.device} for outcome in failed]
-        yield "Failures", as_table(rows)
+        yield as_section("Failures", rows)
     for title in dict.fromkeys(outcome.section for outcome in outcomes):
         chosen = [outcome for outcome in outcomes if outcome.section == title and outcome.rows]
         if chosen:
-            yield title, as_table([{**row, "device": outcome.device} for outcome in chosen for row in outcome.rows])
+            rows = [{**row, "device": outcome.device} for outcome in chosen for row in outcome.rows]
+            yield as_section(title, rows)
     rows = [
         {
             "step": outcome.step,
@@ -64,9 +60,9 @@ def sections(outcomes: list[Outcome]) -> Iterator[tuple[str, Table]]:
         }
         for outcome in outcomes
     ]
-    yield "Steps", as_table(rows)
+    yield as_section("Steps", rows)
 
 
-def as_table(rows: list[Row]) -> Table:
+def as_section(title: str, rows: list[Row]) -> pages.Section:
     header = list(rows[0])
-    return header, [[row[column] for column in header] for row in rows]
+    return pages.Section(title, [[header, *([row[column] for column in header] for row in rows)]])
