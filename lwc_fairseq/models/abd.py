@@ -243,25 +243,8 @@ class AsynchronousModel(BidirectionalModel, ReverseContextModel):
         reverse_tokens: Tensor | None = None,
         over_translations: bool = False,
     ) -> tuple[Tensor, dict]:
-        """Teacher forcing.
-
-        Args:
-            src_tokens: (B, n), padding on either side.
-            prev_output_tokens: (B, m), the start symbol first, padding on the right.
-            backward: also run the backward decoder over the reversed target.
-            features_only: return the inputs of the output layers instead of logits.
-            reverse_tokens: (B, T) reverse translations, the end symbol last, padding on the right. Without them, the
-                backward decoder searches.
-            over_translations: "backward" is for `reverse_tokens` instead of the reversed target.
-
-        Returns:
-            Logits (B, m, V) for the token after each of prev_output_tokens, and a dictionary. With `backward`, the
-            dictionary has an entry "backward": the backward decoder's logits for the token after each token of the
-            reversed prev_output_tokens, and its dictionary.
-
-        Raises:
-            UserError: training needs reverse translations, and there are none.
-        """
+        """Teacher forcing, as in :class:`~.interface.BidirectionalModel`, for src_tokens (B, n) with padding on either
+        side, and prev_output_tokens (B, m), the start symbol first, with padding on the right."""
         self.require_translations(reverse_tokens)
         dictionary = self.decoder.dictionary
         known = None if reverse_tokens is None else inputs_of(reverse_tokens, dictionary.eos(), dictionary.pad())

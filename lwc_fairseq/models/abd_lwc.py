@@ -200,25 +200,8 @@ class ABDLWCModel(LWCTransformerModel, BidirectionalModel, ReverseContextModel):
         reverse_tokens: Tensor | None = None,
         over_translations: bool = False,
     ) -> tuple[Tensor, dict]:
-        """Teacher forcing.
-
-        Args:
-            src_tokens: (B, N), padding on either side.
-            prev_output_tokens: (B, m), the start symbol first, padding on either side.
-            features_only: return states (B, m, d) instead of logits.
-            backward: also run the stack over the reversed target.
-            reverse_tokens: (B, T) backward translations, the end symbol last, padding on the right. Without them, the
-                model searches.
-            over_translations: "backward" is for `reverse_tokens` instead of the reversed target.
-
-        Returns:
-            Logits (B, m, V) for the token after each of prev_output_tokens, and a dictionary. With `backward`, the
-            dictionary has an entry "backward": logits for the token after each token of the reversed
-            prev_output_tokens, and a dictionary.
-
-        Raises:
-            UserError: training needs backward translations, and there are none.
-        """
+        """Teacher forcing, as in :class:`~.interface.BidirectionalModel`, for src_tokens (B, N) and prev_output_tokens
+        (B, m), the start symbol first, with padding on either side. The stack is the backward decoder, too."""
         self.require_translations(reverse_tokens)
         stack, pad = self.encoder.stack, self.encoder.stack.padding_idx
         reversed_inputs = reverse_inputs(prev_output_tokens, pad)

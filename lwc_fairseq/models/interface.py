@@ -117,9 +117,17 @@ class ReverseContextModel(TranslationModel):
 class BidirectionalModel(TranslationModel):
     """A model with a forward and a backward decoder.
 
-    `forward` takes the argument `backward`. If it is true, the dictionary that `forward` returns has an entry
-    "backward". This is the pair that the backward decoder returns for the reversed target: first logits (or features),
-    then a dictionary. With the argument `over_translations` as well, it is the pair for `reverse_tokens`.
+    `forward` takes these arguments besides fairseq's:
+
+    - `backward`: also run the backward decoder, over the reversed target;
+    - `reverse_tokens`: reverse translations (B, T), the end symbol last, padding on the right; without them, the model
+      searches;
+    - `over_translations`: run the backward decoder over these instead of the reversed target.
+
+    It returns logits (B, m, V) for the token after each of prev_output_tokens (or the input of the output layer, with
+    `features_only`), and a dictionary. With `backward`, the dictionary has an entry "backward": the same for the tokens
+    that the backward decoder has run over, and the dictionary of that decoder. It raises UserError if training needs
+    reverse translations and there are none.
     """
 
 
