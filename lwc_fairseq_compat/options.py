@@ -13,7 +13,7 @@ from .errors import UserError, flag
 from .files import is_missing_file
 from .hooks import replaces
 from .scoring import check_bleu, read_json
-from .search_options import check_eval_bleu_args
+from .search_options import check_eval_bleu_args, check_generation
 
 
 def check_command(values):
@@ -308,13 +308,15 @@ UNKNOWN = "unrecognized arguments: "  # as argparse calls them
 def check_options(parse_args_and_arch, *args, **kwargs):
     """Refuse options that cannot work together.
 
-    Why: fairseq fails on them later, with a traceback that does not name the cause. Needed: always.
+    Why: fairseq ignores some, and fails on others later, with a traceback that does not name the cause. Needed: always.
     """
     parsed = parse_args_and_arch(*args, **kwargs)
     options = vars(parsed[0] if isinstance(parsed, tuple) else parsed)
     if options.get("lr_scheduler") == "polynomial_decay" and options["total_num_update"] is None:
         options["total_num_update"] = options["max_update"]  # its default, which fairseq-train loses
     check_command(options)
+    if "beam" in options and "post_process" in options:  # those of fairseq-generate and fairseq-interactive
+        check_generation(options)
     return parsed
 
 
@@ -374,22 +376,6 @@ def validate_without_task(get_validation_parser, default_task=None):
     validates with the task in the checkpoint. Needed: always.
     """
     return get_validation_parser(default_task or "translation")
-
-
-@replaces("fairseq.tasks.fairseq_task", "FairseqTask.build_generator")
-def refuse_history_of_refinement(build_generator, self, models, args, *more, **kwargs):
-    """Say that ``--print-step`` and ``--retain-iter-history`` are for models that refine their translations.
-
-    The tasks of those models have generators of their own.
-    Why: ``fairseq-generate`` looks for a history that the search does not keep, and ``fairseq-interactive`` ignores the
-    options. Needed: always.
-    """
-    for name in ("print_step", "retain_iter_history"):
-        if getattr(args, name, False):
-            raise UserError(
-                f"{flag(name)} only works with models that refine their translations step by step: leave it out"
-            )
-    return build_generator(self, models, args, *more, **kwargs)
 
 
 @replaces(

@@ -174,20 +174,7 @@ def check_eval_bleu_args(options):
     check_search(options, where)
 
 
-@replaces("fairseq.options", "parse_args_and_arch")
-def refuse_impossible_options(parse_args_and_arch, *args, **kwargs):
-    """Refuse options of ``fairseq-generate`` and ``fairseq-interactive`` before the model is loaded.
-
-    Why: fairseq ignores some, and fails on others with a traceback that does not name them. Needed: always.
-    """
-    parsed = parse_args_and_arch(*args, **kwargs)
-    options = vars(parsed[0] if isinstance(parsed, tuple) else parsed)
-    if "beam" in options and "post_process" in options:
-        check_command(options)
-    return parsed
-
-
-def check_command(options):
+def check_generation(options):
     """Raises UserError if ``fairseq-generate`` or ``fairseq-interactive`` cannot work with its options."""
     from fairseq.data.data_utils import post_process
 
@@ -241,6 +228,11 @@ def refuse_impossible_search(
 
     Why: fairseq fails with a traceback in the first batch. Needed: always.
     """
+    for name in ("print_step", "retain_iter_history"):
+        if getattr(args, name, False):  # the tasks of models that refine have generators of their own
+            raise UserError(
+                f"{flag(name)} only works with models that refine their translations step by step: leave it out"
+            )
     options = {name: getattr(args, name, field.default) for name, field in option_fields().items()}
     language_model = (extra_gen_cls_kwargs or {}).get("lm_model")
     if language_model is not None:
