@@ -205,18 +205,23 @@ def sections(comparison: Comparison) -> Iterator[Section]:
     yield repetition_and_omission(comparison)
     yield at_the_ends_section(comparison.ends)
     if comparison.groups:
-        columns = [f"BLEU, {name}" for name in systems] + [f"length, {name}" for name in [*systems, "reference"]]
-        rows = [["words", "sentences", *columns]]
-        for group in comparison.groups:
-            values = [*group["bleu"].values(), *group["length"].values(), group["reference length"]]
-            rows.append([group_name(group), str(group["sentences"]), *(f"{value:.2f}" for value in values)])
-        yield Section("By source length", [rows], partial(make_groups_figure, comparison.groups))
+        yield length_section(comparison.groups)
     if comparison.frequencies:
         yield frequency_section(comparison.frequencies)
     for tags, precisions in comparison.parts.items():
         rows = [["", "BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4"]]
         rows += [[name, *(f"{value:.2f}" for value in values)] for name, values in precisions.items()]
         yield Section(f"Words tagged {tags}", [rows])
+
+
+def length_section(groups: list[dict]) -> Section:
+    systems = list(groups[0]["bleu"])
+    columns = [f"BLEU, {name}" for name in systems] + [f"length, {name}" for name in [*systems, "reference"]]
+    rows = [["words", "sentences", *columns]]
+    for group in groups:
+        values = [*group["bleu"].values(), *group["length"].values(), group["reference length"]]
+        rows.append([group_name(group), f"{group['sentences']:,}", *(f"{value:.2f}" for value in values)])
+    return Section("By source length", [rows], partial(make_groups_figure, groups))
 
 
 def frequency_section(groups: list[dict]) -> Section:

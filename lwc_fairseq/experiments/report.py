@@ -30,10 +30,9 @@ from ..analysis.comparison import (
     LINES,
     Sentences,
     frequency_section,
-    group_name,
     largest_differences,
     length_groups,
-    make_groups_figure,
+    length_section,
 )
 from ..analysis.differences import MOST, differences_view, example
 from ..analysis.frequency import frequency_groups
@@ -217,18 +216,15 @@ def pictures(finished: FinishedTable) -> Iterator[str]:
 
 
 def lengths(finished: FinishedTable) -> Iterator[str]:
-    """Yield a table of BLEU, and a plot of BLEU and translation length, for each group of source lengths."""
+    """Yield a table and a plot of BLEU and translation length for each group of source lengths."""
     lines = finished.sentences
     if lines is None or lines.source is None:
         return
     longest = max(len(line.split()) for line in lines.source)
     groups = length_groups(lines, GROUPS if longest >= GROUPS[2] else tuple(range(4, longest, 4)))
-    yield "<h2>By source length</h2>"
-    yield "<p>BLEU of the tokens as they stand, with case.</p>"
-    bleu = [[f"{group['bleu'][name]:.2f}" for name in lines.systems] for group in groups]
-    rows = [[group_name(group), f"{group['sentences']:,}", *scores] for group, scores in zip(groups, bleu, strict=True)]
-    yield html_table(["words", "sentences", *(f"BLEU, {name}" for name in lines.systems)], rows)
-    yield image(as_png(make_groups_figure(groups)), "BLEU and length of translations by source length")
+    section = length_section(groups)
+    section.parts.insert(0, "BLEU of the tokens as they stand, with case.")
+    yield section.html()
 
 
 def alignments(finished: FinishedTable, gold: list[Gold], gold_file: Path) -> Iterator[str]:
