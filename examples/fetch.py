@@ -144,8 +144,8 @@ def copy(source: Source, place: Path, to: Path) -> None:
 def download(url: str, part: Path, size: int | None) -> None:
     """Downloads what is missing and appends it to `part`. Raises FetchError."""
     have = part.stat().st_size if part.exists() else 0
-    request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:
+        request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
         with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
             if have and answer.status != 206:  # the server does not resume: it sends the whole file
                 have = 0
@@ -165,9 +165,10 @@ def download(url: str, part: Path, size: int | None) -> None:
     except (OSError, http.client.HTTPException, ValueError) as error:  # the last of a malformed address
         if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
             raise  # the disk is at fault, not the network
+        reason = error.reason if isinstance(error, urllib.error.URLError) else error
         raise FetchError(
-            f"{url}: {getattr(error, 'reason', error)}: the same command goes on where it stopped. Without a network, "
-            "name a folder with the file, or a mirror, by --from"
+            f"{url}: {reason}: the same command goes on where it stopped. Without a network, name a folder with the "
+            "file, or a mirror, by --from"
         ) from error
     if total is not None and part.stat().st_size < total:
         raise FetchError(f"{url}: the connection ended early: the same command goes on where it stopped")

@@ -118,7 +118,7 @@ def check(path: Path, preparation: Preparation) -> dict[str, Any]:
     files = {}
     for key in ("case_model", "codes"):
         if name := getattr(preparation, key):
-            if Path(name).name != name:  # a pack would copy files of this machine
+            if Path(name).name != name or name == "..":  # a pack would copy files of this machine
                 raise UserError(f"{path}: {key}: {name}: name a file beside {FILE}, without a folder")
             files[key] = str(path.parent / name)
     for key, is_needed in (("case_model", preparation.case == "truecase"), ("codes", preparation.bpe is not None)):

@@ -10,6 +10,7 @@ import datetime
 import decimal
 import fractions
 import io
+import operator
 import os
 import pathlib
 import pickle
@@ -71,8 +72,8 @@ for name in (
 ):
     mends(f"fairseq.{name}")(read_options_as_data)
 
-LARGEST_PRODUCT = 10_000
-"""How many items the product of a list and a number may have."""
+LONGEST_LIST = 10_000
+"""How many items a list or a text may have that is a sum or a product."""
 
 
 def value_of(text):
@@ -81,10 +82,10 @@ def value_of(text):
         raise TypeError("an option is a text")  # fairseq expects this of eval
     try:
         return evaluate(ast.parse(text.strip(), mode="eval").body)
-    except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError) as error:
+    except (SyntaxError, ValueError, TypeError, ArithmeticError, MemoryError, RecursionError) as error:
         raise UserError(
-            f"{text[:100]}: an option cannot have this value: give numbers, texts, tuples or lists, such as "
-            "(0.9, 0.98) or [(512, 3)] * 20"
+            f"{text[:100]}: an option of the model or of the command cannot have this value: give numbers, texts, "
+            "tuples or lists, such as (0.9, 0.98) or [(512, 3)] * 20"
         ) from error
 
 
@@ -97,12 +98,11 @@ def evaluate(node):
     if not isinstance(node, ast.BinOp):
         return ast.literal_eval(node)
     left, right = evaluate(node.left), evaluate(node.right)
-    if isinstance(node.op, ast.Add):
-        return left + right
     sizes = [len(value) if isinstance(value, list | tuple | str | bytes) else value for value in (left, right)]
-    if not isinstance(node.op, ast.Mult) or (sizes != [left, right] and sizes[0] * sizes[1] > LARGEST_PRODUCT):
-        raise ValueError("no sum, and no small product")
-    return left * right
+    combine = {ast.Add: operator.add, ast.Mult: operator.mul}.get(type(node.op))
+    if combine is None or (sizes != [left, right] and combine(*sizes) > LONGEST_LIST):
+        raise ValueError("neither a sum nor a product, or a long list")
+    return combine(left, right)
 
 
 @replaces("fairseq.distributed.utils", "_broadcast_object_slow")

@@ -49,7 +49,7 @@ class PageHandler(BaseHTTPRequestHandler):
         site = self.headers.get("Sec-Fetch-Site", "none")  # who asks; only browsers say so
         # A page of another site may have a name that leads to this machine, or an address of this server in it.
         if host not in ("127.0.0.1", "localhost") or site not in ("none", "same-origin"):
-            self.send_error(HTTPStatus.FORBIDDEN)
+            self.send_error(HTTPStatus.FORBIDDEN, "Type this address into the browser")
         elif path == "/favicon.ico":  # browsers ask for it
             self.answer(HTTPStatus.NO_CONTENT, "")
         elif path != "/":

@@ -88,7 +88,7 @@ def scored(lines: Iterable[str]) -> dict[int, tuple[float, str]]:
     fairseq-generate or fairseq-interactive."""
     best: dict[int, tuple[float, str]] = {}
     for line in lines:
-        if match := re.match(r"H-(\d+)\t(\S+)\t(.*)", line):
+        if match := re.match(r"H-(\d+)\t(-?[\d.]+(?:e[-+]?\d+)?|-?inf|nan)\t(.*)", line):
             best.setdefault(int(match[1]), (float(match[2]), match[3]))
     return best
 

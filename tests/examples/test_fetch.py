@@ -174,6 +174,12 @@ def test_room_for_all_that_follows_is_asked_for_first(fetch, server, tmp_path):
 def test_bad_input(fetch, server, tmp_path):
     address = f"http://127.0.0.1:{server.server_port}"
     assert "404 Not Found: get the file elsewhere" in error(fetch(check=False, url=f"{address}/missing.tgz"))
+    for place, reason in (
+        ("http://[::1/x", "Invalid IPv6 URL"),
+        ("://x", "unknown url type"),
+        (f"{address}/é", "'ascii'"),
+    ):
+        assert reason in error(fetch("--from", place, check=False))
     message = error(fetch(check=False, url="http://127.0.0.1:9/corpus.tgz"))
     assert "the same command goes on" in message and "a folder with the file, or a mirror, by --from" in message
     assert "MiB are free" in error(fetch(check=False, **{**KNOWN, "bytes": 2**60}))
@@ -198,12 +204,14 @@ def test_two_processes_do_not_meet(fetch, server, tmp_path):
     handle = os.open(folder, os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_EX)
     with ThreadPoolExecutor() as pool:
-        other = pool.submit(fetch, **KNOWN)
-        while not waits_for(folder):
-            assert not other.done(), other.result()
-            time.sleep(0.1)
-        (folder / "corpus.tgz").write_bytes(CONTENT)
-        os.close(handle)
+        other, limit = pool.submit(fetch, **KNOWN), time.monotonic() + 120
+        try:
+            while not waits_for(folder):
+                assert not other.done() and time.monotonic() < limit
+                time.sleep(0.1)
+            (folder / "corpus.tgz").write_bytes(CONTENT)
+        finally:
+            os.close(handle)
         said = other.result().stderr
     assert "another process fetches files into it" in said and "is there already" in said and not server.asked
 
