@@ -188,8 +188,8 @@ def test_detokenised_scores_are_those_of_the_tools(tmp_path):
         "un &quot; rând &quot; 5 % mai lung , aici .",
     ]
     (tmp_path / "data").mkdir()
-    (tmp_path / "model").write_text("Da (1/1)\n")
-    keys = {"source": "en", "target": "ro", "tokenize": "true", "case": "truecase", "case_model": "../model"}
+    (tmp_path / "data" / "model").write_text("Da (1/1)\n")
+    keys = {"source": "en", "target": "ro", "tokenize": "true", "case": "truecase", "case_model": "model"}
     write_preparation(tmp_path / "data", keys)
     table = Table("A", score=Score(tokenize="13a", detokenize=True), rows=[Row(name="ours", arch="rnnsearch")])
     settings = Settings(table, Profile(), str(tmp_path / "data"), tmp_path)

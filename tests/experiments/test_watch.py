@@ -190,7 +190,7 @@ def test_a_run_without_a_process_here(watch, tmp_path, host, silence, expected):
 def test_a_job_of_slurm(watch, tmp_path, monkeypatch, answer, expected):
     folder = make_job(tmp_path, "a", "true").folder
     folder.path.mkdir(parents=True)
-    folder.job.write_text(json.dumps({"place": "slurm", "number": "7", "after": []}))
+    folder.job.write_text(json.dumps({"place": "slurm", "number": "7", "after": [], "asked": []}))
     folder.lock.write_text("process 1 on a-node\n")
     folder.command("train").write_text("fairseq-train data\n")
     squeue = tmp_path / "bin" / "squeue"
