@@ -151,21 +151,22 @@ def unpack(source: str | os.PathLike) -> Path:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lwc_fairseq"
     address = ADDRESS.fullmatch(str(source))
     if address is None:
-        return unpack_file(Path(source), cache)
+        return unpack_file(Path(source), cache / checksum(Path(source)))
     url, expected = address.groups()
     if expected is None:
         raise UserError(f"{url}: add the checksum that is published with it: {url}#sha256=…")
-    if (cache / expected.lower()).exists():
-        return cache / expected.lower()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "pack.zip"
+    folder = cache / expected.lower()
+    if folder.exists():
+        return folder
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "pack.zip"
         try:
             download(url, path)
         except (OSError, HTTPException, ValueError) as error:  # the last of a malformed address
             raise UserError(f"{url}: {error}: fetch the file on another machine, and give its path") from error
-        if checksum(path) != expected.lower():
+        if checksum(path) != folder.name:
             raise UserError(f"{url}: its checksum is not {expected}: look whether the address or its pack changed")
-        return unpack_file(path, cache)
+        return unpack_file(path, folder)
 
 
 def download(url: str, path: Path) -> None:
@@ -179,8 +180,9 @@ def download(url: str, path: Path) -> None:
             raise OSError(f"it ended after {file.tell()} of {size} bytes")
 
 
-def unpack_file(pack: Path, cache: Path) -> Path:
-    folder = cache / checksum(pack)
+def unpack_file(pack: Path, folder: Path) -> Path:
+    """Unpack a file, unless it was unpacked before, and return the folder, which its checksum names."""
+    cache = folder.parent
     if folder.exists():
         return folder
     try:

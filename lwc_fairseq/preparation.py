@@ -116,12 +116,11 @@ def check(path: Path, preparation: Preparation) -> dict[str, Any]:
     if preparation.bpe not in (None, *OPTIONS):
         raise UserError(f"{path}: bpe {preparation.bpe}: choose {', '.join(OPTIONS)}")
     files = {}
-    for key in ("case_model", "codes"):
+    for key, is_needed in (("case_model", preparation.case == "truecase"), ("codes", preparation.bpe is not None)):
         if name := getattr(preparation, key):
             if Path(name).name != name or name == "..":  # a pack would copy files of this machine
                 raise UserError(f"{path}: {key}: {name}: name a file beside {FILE}, without a folder")
             files[key] = str(path.parent / name)
-    for key, is_needed in (("case_model", preparation.case == "truecase"), ("codes", preparation.bpe is not None)):
         if is_needed and not (key in files and Path(files[key]).is_file()):
             raise UserError(f"{path}: {key}: {files.get(key, 'missing')}: no such file")
     return files

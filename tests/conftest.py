@@ -287,7 +287,7 @@ def assert_same_end(one: Path, other: Path) -> None:
     saved, expected = (torch.load(folder / "checkpoint_last.pt") for folder in (one, other))
     torch.testing.assert_close(saved["model"], expected["model"], rtol=0, atol=0)
     torch.testing.assert_close(saved["last_optimizer_state"], expected["last_optimizer_state"], rtol=0, atol=0)
-    assert saved_updates(one / "checkpoint_last.pt") == saved_updates(other / "checkpoint_last.pt")
+    assert saved["optimizer_history"][-1]["num_updates"] == expected["optimizer_history"][-1]["num_updates"]
 
 
 def saved_updates(checkpoint: Path) -> int:

@@ -77,9 +77,10 @@ is clear. [The results](../examples/results/multi30k.md) explain the names.
 Two or three seeds are few. A bootstrap over them is too narrow if runs differ much by their seeds. If they differ
 little, it is too wide, because it counts the choice of sentences more than once. On {most} they differ little: runs
 of one model have a standard deviation of {seeds_sd:.2f} BLEU, and the choice of sentences alone would give
-{sentences_sd:.2f}. On fewer pairs they differ more ({seeds_sd_few:.2f}), so those intervals may be too narrow.
-Where a model has two seeds that happen to be alike, as on 7,000 pairs, [a
-t-test](../examples/results/multi30k.md#the-second-trial-of-lwc) is less sure.
+{sentences_sd:.2f}. On fewer pairs they differ more ({seeds_sd_few:.2f}), so those intervals may be too narrow. There,
+one model has two seeds that happen to be alike, and [a t-test](../examples/results/multi30k.md#the-second-trial-of-lwc)
+is less sure of its difference.
+
 The interval over sentences compares two trained models, not two kinds of model. We compared {pairs} pairs of runs that
 differ only in their seed (one pair also in how dropout is drawn). For {distinct} of them, this interval excludes 0;
 chance alone would give {chance:.1f}.

@@ -43,7 +43,8 @@ def write_folder(checkpoint: str, data: Path | None, folder: Path, int8: bool) -
             likewise.
 
     Raises:
-        UserError: a package is missing, the model is not one that can be exported, or the folder cannot be written.
+        UserError: a package is missing, or the model is not one that can be exported.
+        OSError: the folder cannot be written.
     """
     if missing := [name for name in PACKAGES if importlib.util.find_spec(name) is None]:
         raise UserError(f"export needs {', '.join(missing)}: pip install {' '.join(missing)}")
