@@ -129,7 +129,8 @@ PROBLEMS: list[list[str]] = []
 def refuse_only_without_weights(build_model, *args, **kwargs):
     """Build a model without the files that should initialize it. It refuses to compute until it loads its weights.
 
-    Such files are the embeddings in --encoder-embed-path, or the checkpoint of another model.
+    Such files are the embeddings in --encoder-embed-path, or the checkpoint of another model. A plugin's models read
+    theirs within :func:`noted`.
     Why: a checkpoint holds all weights, but fairseq reads the files again to generate, to validate and to resume, and
     fails if they were moved. Needed: always, with the four patches below.
     """
@@ -156,14 +157,17 @@ def forget_file(model, _):
 
 @contextlib.contextmanager
 def noted(file, *errors):
-    """Note why a file cannot initialize the model that is being built. If no model is being built, raise the error."""
+    """Note why a file cannot initialize the model that is being built. If no model is being built, raise the error.
+
+    A UserError names the file itself.
+    """
     try:
         yield
     except errors as error:
         if not PROBLEMS:
             raise
         reason = getattr(error, "strerror", None) or str(error).partition("\n")[0] or "it is empty"
-        PROBLEMS[-1].append(f"{file}: {reason}")
+        PROBLEMS[-1].append(reason if isinstance(error, UserError) else f"{file}: {reason}")
 
 
 @replaces("fairseq.utils", "parse_embedding")

@@ -25,6 +25,7 @@ from lwc_fairseq.models.abd_lwc import ABDLWCConfig, ABDLWCModel
 from lwc_fairseq.models.lwc_transformer import LWCTransformerConfig, LWCTransformerModel
 from lwc_fairseq.models.rnnsearch import RecurrentModel
 from lwc_fairseq_compat import UserError
+from lwc_fairseq_compat.loading import refuse_only_without_weights
 
 ROOT = Path(__file__).resolve().parent.parent
 PAD, EOS = 1, 2
@@ -101,7 +102,7 @@ def make_model(model_class, config, source: Dictionary, target: Dictionary, dtyp
     task = SimpleNamespace(source_dictionary=source, target_dictionary=target)
     torch.set_default_dtype(dtype)
     try:
-        model = model_class.build_model(config, task)
+        model = refuse_only_without_weights(model_class.build_model, config, task)
     finally:
         torch.set_default_dtype(torch.float32)
     generator = torch.Generator().manual_seed(seed)

@@ -14,7 +14,6 @@ Letters: B sentences (S in decoding), n source and m target tokens, T steps of t
 types. True in a padding mask means padding.
 """
 
-import os
 from dataclasses import dataclass, field, replace
 from typing import Optional
 
@@ -27,6 +26,7 @@ from torch import Tensor
 
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.dictionaries import OtherWords, check_words
+from lwc_fairseq_compat.loading import noted
 
 from ..data.reverse import inputs_of, is_reversed, require_reversed, reverse_inputs
 from ..modules.recurrent import (
@@ -64,15 +64,7 @@ class ReverseContextConfig(ReverseLimits, RecurrentConfig):
 
 
 class RecurrentReverseModel(RecurrentModel, ReverseContextModel):
-    """A recurrent model whose decoder reads the source and a reverse translation.
-
-    Its training may start from the checkpoint of a right-to-left model. For generation, fairseq builds the model again,
-    and loads the model's own checkpoint. By that time, the right-to-left checkpoint may have been deleted. So
-    :meth:`start_from` does not raise an error but stores it, and :meth:`require_start` raises the stored error when
-    training begins. If the model loads its own checkpoint before that, the error is cleared.
-    """
-
-    start_error: str | None = None
+    """A recurrent model whose decoder reads the source and a reverse translation."""
 
     @classmethod
     def read_config(cls, cfg) -> ReverseContextConfig:
@@ -85,69 +77,58 @@ class RecurrentReverseModel(RecurrentModel, ReverseContextModel):
         source, reverse = super().attention(src_tokens, prev_output_tokens).source
         return DecoderAttention([source], reverse=[reverse])
 
-    def start_from(self, option: str, path: str, names: dict[str, str], task) -> None:
-        """Load weights of the checkpoint `path`, the value of `option`.
-
-        `names` maps the name of each weight in this model to its name in the checkpoint.
-        """
-        try:
-            if is_reversed(getattr(task, "cfg", None)):
-                raise UserError(f"--reverse-target cannot be combined with {option}: leave --reverse-target out")
-            if not os.path.exists(path):
-                raise UserError(f"{option} {path}: no such file")
-            load_right_to_left(self, load_checkpoint_to_cpu(path), f"{option} {path}", names, task)
-        except UserError as error:
-            self.start_error = str(error)
-
-    def require_start(self) -> None:
-        """Raises UserError if the weights to start from are missing."""
-        if self.start_error:
-            raise UserError(self.start_error)
-
-    def load_state_dict(self, *args, **kwargs):
-        self.start_error = None
-        return super().load_state_dict(*args, **kwargs)
-
 
 def with_prefix(weights: dict[str, Tensor], old: str, new: str) -> dict[str, str]:
     """Map each name that begins with `old` to the same name with `new` instead."""
     return {name: new + name.removeprefix(old) for name in weights if name.startswith(old)}
 
 
-def load_right_to_left(
-    model: RecurrentReverseModel, checkpoint: dict, source: str, names: dict[str, str], task
+def start_from_right_to_left(
+    model: RecurrentReverseModel, option: str, path: str | None, names: dict[str, str], task
 ) -> None:
-    """Copy weights of a right-to-left model into a model.
+    """Copy weights of a right-to-left model into a model that is being built.
+
+    fairseq builds a model again to resume and to translate, and then loads the model's own checkpoint. By that time,
+    the right-to-left checkpoint may have been deleted. So while fairseq builds a model, an error is noted. The model
+    raises it when it computes before it has loaded a checkpoint.
 
     Args:
-        source: what errors call the checkpoint.
+        option: the option that names the right-to-left model.
+        path: the value of that option, a checkpoint.
         names: the names of the weights in the model, and for each its name in the checkpoint.
 
     Raises:
-        UserError: the checkpoint's model translates from left to right, or has other words. Or a weight is missing in
-            the checkpoint, or has another shape. Or two weights of the checkpoint differ, and `model` shares them.
+        UserError: the checkpoint is missing, its model translates from left to right, or has other words. Or a weight
+            is missing in it, or has another shape. Or two weights of the checkpoint differ, and `model` shares them.
     """
-    require_reversed(OmegaConf.select(OmegaConf.create(checkpoint["cfg"]), "task"), source)
-    try:
-        check_words(task, checkpoint.get("task_state") or {})
-    except OtherWords as error:
-        raise UserError(f"{source}: {error}") from error
-    weights, state = checkpoint["model"], model.state_dict()
-    for name, theirs in names.items():
-        shape, given = tuple(state[name].shape), weights.get(theirs)
-        if given is None or given.shape != shape:
-            has = "has none" if given is None else f"has {tuple(given.shape)}"
-            raise UserError(
-                f"{source}: {theirs} should be {shape}, but the checkpoint {has}: train an "
-                "rnnsearch of the same sizes and dictionaries, with --task concat_translation --reverse-target"
-            )
-    model.load_state_dict({name: weights[theirs] for name, theirs in names.items()}, strict=False)
-    for name, theirs in names.items():  # a shared table has the weights that were loaded last
-        if not state[name].equal(weights[theirs].to(state[name])):
-            raise UserError(
-                f"{source}: this model was trained without --share-all-embeddings: train it with the flag, or leave "
-                "the flag out here"
-            )
+    source = f"{option} {path}"
+    with noted(source, OSError, UserError):
+        if path is None:
+            raise UserError(f"{option} is missing: give the checkpoint of a trained right-to-left model")
+        if is_reversed(getattr(task, "cfg", None)):
+            raise UserError(f"--reverse-target cannot be combined with {option}: leave --reverse-target out")
+        checkpoint = load_checkpoint_to_cpu(path)
+        require_reversed(OmegaConf.select(OmegaConf.create(checkpoint["cfg"]), "task"), source)
+        try:
+            check_words(task, checkpoint.get("task_state") or {})
+        except OtherWords as error:
+            raise UserError(f"{source}: {error}") from error
+        weights, state = checkpoint["model"], model.state_dict()
+        for name, theirs in names.items():
+            shape, given = tuple(state[name].shape), weights.get(theirs)
+            if given is None or given.shape != shape:
+                has = "has none" if given is None else f"has {tuple(given.shape)}"
+                raise UserError(
+                    f"{source}: {theirs} should be {shape}, but the checkpoint {has}: train an "
+                    "rnnsearch of the same sizes and dictionaries, with --task concat_translation --reverse-target"
+                )
+        model.load_state_dict({name: weights[theirs] for name, theirs in names.items()}, strict=False)
+        for name, theirs in names.items():  # a shared table has the weights that were loaded last
+            if not state[name].equal(weights[theirs].to(state[name])):
+                raise UserError(
+                    f"{source}: this model was trained without --share-all-embeddings: train it with the flag, or "
+                    "leave the flag out here"
+                )
 
 
 @dataclass
@@ -327,9 +308,5 @@ class ABDModel(AsynchronousModel, RecurrentReverseModel):
             names |= with_prefix(state, "decoder.backward_decoder.", "decoder.")
             # RNNSearch computes its initial state from another encoder state.
             names = {name: theirs for name, theirs in names.items() if not theirs.startswith("decoder.initial_state.")}
-            model.start_from("--init-backward-from", cfg.init_backward_from, names, task)
+            start_from_right_to_left(model, "--init-backward-from", cfg.init_backward_from, names, task)
         return model
-
-    def forward(self, *args, **kwargs) -> tuple[Tensor, dict]:
-        self.require_start()
-        return super().forward(*args, **kwargs)

@@ -41,7 +41,7 @@ from ..modules.recurrent import (
     initialize_recurrent,
 )
 from ..modules.reverse_search import KnownTranslations, reverse_memory, search_greedily, search_with_beam
-from .abd import RecurrentReverseModel, ReverseContextConfig, with_prefix
+from .abd import RecurrentReverseModel, ReverseContextConfig, start_from_right_to_left, with_prefix
 from .interface import check_sizes
 from .rnnsearch import RNNSearchConfig, RNNSearchModel
 
@@ -135,11 +135,8 @@ class NSCModel(RecurrentReverseModel):
         decoder = cls.make_decoder(cfg, task.target_dictionary, reverse_model)
         model = cls(cls.encoder_class(cfg, task.source_dictionary, reverse_model), decoder)
         initialize_recurrent(model, cfg.init_std, cfg.init_uniform)
-        if cfg.reverse_model is None:
-            model.start_error = "--reverse-model is missing: give the checkpoint of a trained right-to-left model"
-        else:
-            names = with_prefix(model.state_dict(), "encoder.reverse_model.", "")
-            model.start_from("--reverse-model", cfg.reverse_model, names, task)
+        names = with_prefix(model.state_dict(), "encoder.reverse_model.", "")
+        start_from_right_to_left(model, "--reverse-model", cfg.reverse_model, names, task)
         return model
 
     def load_state_dict(self, *args, **kwargs):
@@ -163,7 +160,6 @@ class NSCModel(RecurrentReverseModel):
     ) -> tuple[Tensor, dict]:
         """Teacher forcing, as in :class:`RecurrentModel`. `reverse_tokens` (B, T) are the reverse translations, the end
         symbol last, padding on the right. Without them, the model searches."""
-        self.require_start()
         self.require_translations(reverse_tokens)
         source = self.encoder(src_tokens, reverse_tokens=reverse_tokens)
         return self.decoder(prev_output_tokens, source, features_only=features_only)

@@ -140,7 +140,7 @@ def test_the_file_to_start_from_is_needed_in_training_only(tiny_data, reverse, t
     copy.unlink()
     assert len(hypotheses(generate(tiny_data, tmp_path / "checkpoint_last.pt").stdout)) == 20
     for flags, message in (
-        (("--reverse-model", copy), f"--reverse-model {copy}: no such file"),
+        (("--reverse-model", copy), f"--reverse-model {copy}: No such file"),
         (("--reverse-model", reverse, "--reverse-target"), "--reverse-target cannot be combined with --reverse-model"),
         ((), "--reverse-model is missing: give the checkpoint of a trained right-to-left model"),
         (("--reverse-model", reverse, "--hidden-dim", "8"), "should be (24, 8), but the checkpoint has (48, 16)"),

@@ -39,8 +39,8 @@ class Session:
         torch.manual_seed(1)
         self.task = tasks.setup_task(self.cfg.task)
         self.model = self.task.build_model(self.cfg.model)
-        if hasattr(self.model, "start_error"):
-            self.model.start_error = None  # nsc begins with a reverse model; random weights do here
+        if hasattr(self.model, "missing_file"):
+            self.model.missing_file = None  # nsc begins with a reverse model; random weights do here
         self.task.load_dataset("train")  # after the model, which says whether it reads packed batches
         dataset = self.task.dataset("train")
         self.sample = dataset.collater([dataset[i] for i in range(pairs)])
