@@ -1,6 +1,6 @@
 """What identifies a step of a run: its command, and the contents of the data and the files that the command names.
 
-A comment in the step's file `STEP.command` has checksums of the contents. Files of earlier versions lack the comment.
+A comment in the step's file `STEP.command` has checksums of the contents.
 """
 
 import functools
@@ -72,9 +72,11 @@ def difference(recorded: str, command: Command, table: Path) -> str | None:
     """
     now = Place.here(table)
     line, mark, facts = recorded.rpartition("\n# ")
-    about: dict[str, Any] = json.loads(facts) if mark else {"folder": now.folder, "table": now.table, "contents": {}}
+    if not mark:
+        return "does not say where it ran"
+    about: dict[str, Any] = json.loads(facts)
     then = Place(about["folder"], about["table"])
-    old_words, new_words = list(roles(shlex.split(line if mark else recorded))), list(roles(command))
+    old_words, new_words = list(roles(shlex.split(line))), list(roles(command))
     if [role for role, _ in old_words] != [role for role, _ in new_words]:
         return "has other flags than this command"
     for (role, old), (_, new) in zip(old_words, new_words, strict=True):

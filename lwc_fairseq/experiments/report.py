@@ -139,7 +139,7 @@ def read_table(folder: Path, data: str | None = None) -> FinishedTable:
 
 
 def check_content(record: Record, key: str, content: str | None, path: str) -> None:
-    """Raises UserError if data or a file is not what the table was made of. Earlier versions did not record that."""
+    """Raises UserError if data or a file is not what the table was made of, if the record says what that was."""
     if content is not None and record.contents.get(key, content) != content:
         raise UserError(
             f"{path}: other contents than when the table was made: give the same, or make the table again with "

@@ -73,11 +73,11 @@ def test_from_python(tiny_checkpoint, other_data):
 
 
 def test_checkpoints_without_words_work_as_before(tiny_checkpoint, other_data, tmp_path):
-    """Those of fairseq, and of earlier versions."""
+    """Those of fairseq without the compatibility package."""
     state = torch.load(tiny_checkpoint)
     assert set(state["task_state"].pop("dictionaries")) == {"src_dict", "tgt_dict"}
-    torch.save(state, tmp_path / "old.pt")
-    assert hypotheses(run(*COMMANDS["generate"](tmp_path / "old.pt", other_data)).stdout)
+    torch.save(state, tmp_path / "stock.pt")
+    assert hypotheses(run(*COMMANDS["generate"](tmp_path / "stock.pt", other_data)).stdout)
 
 
 def test_folders_of_data_with_other_words_are_refused(tiny_data, other_data, tmp_path):
