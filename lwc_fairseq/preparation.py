@@ -19,7 +19,6 @@ Only the languages are always needed. `case: truecase` needs `case_model`, and `
 
 import shutil
 from argparse import Namespace
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -171,18 +170,10 @@ def copy_preparation(preparation: Preparation | None, folder: Path) -> dict[str,
     return settings
 
 
-def tokenizers(preparation: Preparation) -> tuple[Callable[[str], str], Callable[[str], str]]:
-    """Return two functions that make the tokens of the data of raw text: of the source, and of a translation. The
-    truecaser is that of the source, so a translation keeps its case if there is one."""
-    of_target = replace(
-        preparation,
-        source=preparation.target,
-        tokenize=preparation.tokenizes_target,
-        case="keep" if preparation.case == "truecase" else preparation.case,
+def target_words(preparation: Preparation) -> Words:
+    """Return what makes words of a translation, as in the data. The truecaser is that of the source, so a translation
+    keeps its case if there is one."""
+    case = "keep" if preparation.case == "truecase" else preparation.case
+    return Words(
+        replace(preparation, source=preparation.target, tokenize=preparation.tokenizes_target, case=case), False
     )
-    bpe = make_subwords(preparation.bpe, preparation.codes)
-
-    def tokenizer(words: Words) -> Callable[[str], str]:
-        return lambda line: bpe.encode(words.encode(line)) if bpe else words.encode(line)
-
-    return tokenizer(Words(preparation, False)), tokenizer(Words(of_target, False))

@@ -71,6 +71,11 @@ def test_translates_raw_text_without_the_data(pack, tiny_checkpoint, data):
     assert run("lwc-fairseq", "translate", pack, "--cpu", stdin=text).stdout.splitlines() == expected
 
 
+def test_its_attention_is_shown_for_raw_text(pack, tmp_path):
+    run("lwc-fairseq", "attention", pack, "--source", SENTENCES[0], "--out", tmp_path / "a.html")
+    assert load(pack).translate(SENTENCES[0]).split()[0] in (tmp_path / "a.html").read_text()
+
+
 @LONG
 def test_export_takes_it(pack, tmp_path):
     run("lwc-fairseq", "export", pack, tmp_path / "exported")

@@ -13,6 +13,16 @@ def add_model(command) -> None:
     add_user_dir(command)
 
 
+def add_translator(command, given: str) -> None:
+    """Add what `load` takes. `given` names the text that the command reads, for the help, as in "the lines are"."""
+    command.add_argument(
+        "checkpoint", help="a model of this plugin, or fairseq's Transformer; or a pack, or the address of one"
+    )
+    command.add_argument("--data", metavar="DIR", help="the folder of binary data (default: that of the training)")
+    add_subwords(command, given)
+    add_user_dir(command)
+
+
 def add_user_dir(command, more: str = "") -> None:
     command.add_argument(
         "--user-dir",

@@ -3,13 +3,12 @@
 import argparse
 import logging
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from lwc_fairseq_compat import UserError
 
 from ..files import import_plugins, make_place, write_whole
-from .arguments import add_model, add_subwords, number_or_all, utf8
+from .arguments import add_translator, number_or_all, utf8
 from .translate import SUBWORDS_HINT, warn
 
 FORMATS = (".png", ".svg", ".pdf", ".html")
@@ -29,10 +28,9 @@ def add_attention(commands) -> None:
         "by step.",
     )
     add = attention.add_argument
-    add_model(attention)
+    add_translator(attention, "--source and --target are")
     add("--source", required=True, type=utf8, help="a sentence")
     add("--target", type=utf8, help="its translation (default: the model's own)")
-    add_subwords(attention, "--source and --target are")
     add(
         "--layer",
         type=lambda text: text if text == "mean" else number_or_all(text),
@@ -46,28 +44,33 @@ def add_attention(commands) -> None:
 
 
 def attention_command(args: argparse.Namespace) -> int:
-    from ..analysis.attention import attend, load, panels, save_weights, sentences, translations
-    from ..preparation import check_direction, read_preparation, tokenizers
+    import torch
+
+    from ..analysis.attention import attend, panels, save_weights, sentences, translations
+    from ..hub import load
+    from ..preparation import Words, target_words
 
     if args.out.suffix not in FORMATS:
         raise UserError(f"--out {args.out}: give a name that ends in {', '.join(FORMATS)}")
     make_place(args.out)
     if args.weights:
         make_place(args.weights, "--weights")
-    has_file = args.bpe_codes or args.sentencepiece_model
-    preparation = None if has_file else read_preparation(Path(args.data))
-    prepare_source = prepare_target = segmenter(args.bpe_codes, args.sentencepiece_model)
-    if preparation:
-        prepare_source, prepare_target = tokenizers(preparation)
-    source, target = prepare_source(args.source), None if args.target is None else prepare_target(args.target)
     import_plugins(args.user_dir)
-    model, task = load(args.checkpoint, args.data)
-    if preparation:
-        check_direction(Path(args.data), preparation, task.cfg.source_lang, task.cfg.target_lang)
+    logging.getLogger("fairseq").setLevel(logging.WARNING)
+    files = {"bpe_codes": args.bpe_codes, "sentencepiece_model": args.sentencepiece_model}
+    translator = load(args.checkpoint, args.data, attention=True, **files)
+    if torch.cuda.is_available():
+        translator.cuda()
+    model, task = translator.models[0], translator.task
+    source, target = translator.apply_bpe(translator.tokenize(args.source)), args.target
+    if target is not None:
+        words = translator.tokenizer
+        words = target_words(words.preparation) if isinstance(words, Words) else words
+        target = translator.apply_bpe(words.encode(target) if words else target)
     texts = {"--source": (source, task.source_dictionary), "--target": (target or "", task.target_dictionary)}
     for option, (text, dictionary) in texts.items():
         if missing := dict.fromkeys(token for token in text.split() if token not in dictionary):
-            hint = "" if has_file or (preparation and preparation.bpe) else SUBWORDS_HINT
+            hint = "" if translator.bpe else SUBWORDS_HINT
             warn(f"{option}: not in the vocabulary, so the model reads <unk>: {' '.join(missing)}{hint}")
     hypotheses, beams = translations(model, task, source, target)
     best = attend(model, task, source, hypotheses[0])
@@ -88,19 +91,3 @@ def attention_command(args: argparse.Namespace) -> int:
         save_weights(made, args.weights)
     print("wrote " + ", ".join(str(path) for path in (args.out, args.weights) if path))
     return 0
-
-
-def segmenter(bpe_codes: Path | None, sentencepiece_model: Path | None) -> Callable[[str], str]:
-    """Return a function that splits the words of a text into sub-words; without files, it leaves the text as it is.
-
-    Raises:
-        UserError: a file does not exist or is invalid, or sentencepiece is not installed.
-    """
-    from ..preparation import make_subwords
-
-    for bpe, path in (("subword_nmt", bpe_codes), ("sentencepiece", sentencepiece_model)):
-        if path:
-            if not path.is_file():
-                raise UserError(f"{path}: no such file")
-            return make_subwords(bpe, str(path)).encode
-    return str

@@ -6,7 +6,7 @@ import logging
 from lwc_fairseq_compat import UserError
 
 from ..files import import_plugins
-from .arguments import add_subwords, add_user_dir
+from .arguments import add_translator
 
 
 def add_serve(commands) -> None:
@@ -17,13 +17,8 @@ def add_serve(commands) -> None:
         "and the beam search. Other machines cannot reach it. The file text.yaml in the folder of the data, which the "
         "recipes write, says how to prepare the text. Without it, type tokens as the data has them.",
     )
-    serve.add_argument(
-        "checkpoint", help="a model of this plugin, or fairseq's Transformer; or a pack, or the address of one"
-    )
-    serve.add_argument("--data", metavar="DIR", help="the folder of binary data (default: that of the training)")
-    add_subwords(serve, "sentences are")
+    add_translator(serve, "sentences are")
     serve.add_argument("--port", type=int, default=8000, help="port; 0 chooses a free one (default: 8000)")
-    add_user_dir(serve)
     serve.set_defaults(call=serve_command)
 
 

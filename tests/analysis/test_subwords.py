@@ -3,7 +3,7 @@
 import pytest
 
 from lwc_fairseq.analysis.attention import join, word_numbers
-from lwc_fairseq.cli.attention import segmenter
+from lwc_fairseq.preparation import make_subwords
 
 
 @pytest.mark.parametrize(
@@ -28,11 +28,5 @@ def test_a_sentencepiece_model_splits_and_the_words_come_back(tmp_path):
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(text), model_prefix=str(tmp_path / "m"), vocab_size=20, minloglevel=2
     )
-    pieces = segmenter(None, tmp_path / "m.model")("ba ab").split()
+    pieces = make_subwords("sentencepiece", str(tmp_path / "m.model")).encode("ba ab").split()
     assert pieces[0].startswith("▁") and len(pieces) > 2 and join(pieces) == "ba ab"
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path):
-    for files in ((tmp_path / "none", None), (None, tmp_path / "none")):
-        with pytest.raises(ValueError, match="none: no such file"):
-            segmenter(*files)
