@@ -1,6 +1,6 @@
 """Measure one update and one decoding step of each family, for the budgets.
 
-Launches do not depend on widths or on the number of sentences, so these are small; they depend on lengths, which are 40
+Launches do not depend on widths or on the number of sentences, so these are small; they depend on lengths, which are 16
 tokens. (The loss of 50 such pairs with 30,000 types takes one chunk, as that of these does.)
 """
 
@@ -12,7 +12,7 @@ from .report import as_json
 from .rows import BOTH_DIRECTIONS, CHUNKED, SMOOTHED
 from .session import Session
 
-PAIRS, TYPES, LENGTH = 8, 4000, 40
+PAIRS, TYPES, LENGTH = 8, 4000, 16
 RECURRENT = ("--embed-dim", "62", "--hidden-dim", "100", "--init-std", "0.1")
 STOCK = ("--task", "translation", "--optimizer", "adam")
 TRANSFORMER = ("--arch", "transformer", "--share-all-embeddings", *SMOOTHED, *STOCK)
