@@ -9,6 +9,7 @@ from tqdm import tqdm
 
 from .identity import Command, last_value
 from .jobs import Job, JobStopped
+from .training_log import PROGRESS, share_done
 
 TRAINING_SHARE = 0.9
 """The share of training in a job's time."""
@@ -80,23 +81,15 @@ class Progress:
     """The progress of a training, read from the JSON lines in the log of fairseq-train."""
 
     def __init__(self, command: Command, bar: JobBar):
-        self.goals = {
-            r'"num_updates": "([\d.e+]+)"': last_value(command, "--max-update"),
-            r'"update": ([\d.e+-]+)': last_value(command, "--max-epoch"),  # in epochs
-        }
+        self.limits = [float(last_value(command, flag) or 0) for flag in ("--max-update", "--max-epoch")]
         self.bar = bar
         self.begun = False
 
     def see(self, line: str) -> None:
         """Read a line of the log, and update the bar."""
-        shares = [
-            float(match[1]) / float(goal)
-            for pattern, goal in self.goals.items()
-            if goal and (match := re.search(pattern, line)) and float(goal) > 0
-        ]
-        if not shares:
+        if not (progress := PROGRESS.match(line)):
             return
-        share = TRAINING_SHARE * min(1.0, max(shares))
+        share = TRAINING_SHARE * share_done(progress, *self.limits)
         if not self.begun:  # a resumed training starts where it stopped
             with tqdm.get_lock():
                 for bar in self.bar.bars:

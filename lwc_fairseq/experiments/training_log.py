@@ -85,19 +85,25 @@ def read_position(log: Path) -> Position | None:
         return None
     limits = [re.findall(rf"'max_{unit}': (\d+)", text[start : lines[0].start()])[-1:] for unit in ("update", "epoch")]
     max_updates, max_epochs = (int(limit[0]) if limit else 0 for limit in limits)
-
-    def share(line: re.Match) -> float:
-        epochs = float(line["epochs"] or int(line["epoch"]) - 1 + int(line["done"]) / int(line["all"]))
-        shares = [done / most for done, most in ((updates(line), max_updates), (epochs, max_epochs)) if most]
-        return min(1.0, max(shares, default=0.0))
-
-    def updates(line: re.Match) -> int:
-        return whole(line["json"] or line["simple"])
-
     first, last = lines[0], lines[-1]
-    gone = share(last) - share(first)
+    share = share_done(last, max_updates, max_epochs)
+    gone = share - share_done(first, max_updates, max_epochs)
     seconds = (datetime.fromisoformat(last[1]) - datetime.fromisoformat(first[1])).total_seconds()
-    return Position(updates(last), share(last), seconds / gone * (1 - share(last)) if gone > 0 else None)
+    return Position(updates_of(last), share, seconds / gone * (1 - share) if gone > 0 else None)
+
+
+def share_done(line: re.Match, max_updates: float, max_epochs: float) -> float:
+    """Return which share of a training is done at a line that PROGRESS matches, by the limit that ends it first.
+
+    A limit of 0 is none.
+    """
+    epochs = float(line["epochs"] or int(line["epoch"]) - 1 + int(line["done"]) / int(line["all"]))
+    shares = [done / most for done, most in ((updates_of(line), max_updates), (epochs, max_epochs)) if most]
+    return min(1.0, max(shares, default=0.0))
+
+
+def updates_of(line: re.Match) -> int:
+    return whole(line["json"] or line["simple"])
 
 
 def read_sizes(log: Path) -> tuple[int | None, int | None]:

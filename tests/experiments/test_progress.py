@@ -9,12 +9,18 @@ from lwc_fairseq.experiments.progress import TRAINING_SHARE, Bars, Progress
 
 @pytest.mark.parametrize(
     ("line", "share"),
-    [('"num_updates": "1.5e+06"', 0.75), ('"num_updates": "500000"', 0.25), ('"update": 1e-05, "loss": "nan"', 1e-06)],
+    [
+        ('"update": 1e-05, "num_updates": "1.5e+06"', 0.75),
+        ('"update": 1.5, "num_updates": "500000"', 0.25),
+        ('"update": 1e-05, "loss": "nan", "num_updates": "1"', 1e-06),
+    ],
 )
 def test_numbers_with_exponents(line, share):
     seen = []
     command = ["fairseq-train", "data", "--max-update", "2000000", "--max-epoch=10"]
-    Progress(command, SimpleNamespace(bars=[], advance_to=seen.append)).see(f"x | INFO | train_inner | {{{line}}}")
+    Progress(command, SimpleNamespace(bars=[], advance_to=seen.append)).see(
+        f'2026-11-28 05:00:00 | INFO | train_inner | {{"epoch": 1, {line}, "lr": "0.1"}}'
+    )
     assert seen == [pytest.approx(TRAINING_SHARE * share)]
 
 

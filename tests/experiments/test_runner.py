@@ -192,8 +192,9 @@ def test_packages_may_be_moved_but_not_exchanged(user_dirs, same):
     command = ["fairseq-train", "data", "--user-dir", "/old/lwc_fairseq:/home/mine", "--lr", "1"]
     now = ["fairseq-train", "data", "--user-dir", user_dirs, "--lr", "1"]
     table = Path("out")
-    assert (difference(shlex.join(command), now, table) is None) == same
-    assert difference(shlex.join(command), [*now[:-1], "2"], table)
+    recorded = f"{shlex.join(command)}\n{comment(command, table)}"
+    assert (difference(recorded, now, table) is None) == same
+    assert difference(recorded, [*now[:-1], "2"], table)
 
 
 @pytest.mark.parametrize(
