@@ -70,8 +70,8 @@ is clear. [The results](../examples/results/multi30k.md) explain the names.
   one model. An interval that ends at 0.00 does not exclude 0. At best, one interval in twenty misses the true value;
   those over sentences miss it more often, as the end of this section says. So a few verdicts are wrong.
 - **Seeds**: how many the first and the second model have. The translations of seed 1 of the Transformer and LWC were
-  lost; [the results](../examples/results/multi30k.md#results) have their BLEU. One seed is seed 2, but that of
-  ABD within LWC is seed 1.
+  lost; [the results](../examples/results/multi30k.md#results) have their BLEU. One seed is seed 2, but those of
+  ABD within LWC and RNMT are seed 1.
 - **Command**: by its letter [below](#commands).
 
 Two or three seeds are few. A bootstrap over them is too narrow if runs differ much by their seeds. If they differ
