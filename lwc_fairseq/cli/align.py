@@ -8,7 +8,7 @@ from lwc_fairseq_compat import UserError
 
 from ..files import import_plugins, make_place, write_whole
 from ..pages import markdown_table
-from .arguments import add_first, add_model, check_first, number_or_all
+from .arguments import add_first, add_user_dir, check_first, number_or_all
 
 
 def add_align(commands) -> None:
@@ -22,7 +22,9 @@ def add_align(commands) -> None:
         "sentencepiece (U+2581).",
     )
     add = align.add_argument
-    add_model(align)
+    add("checkpoint", help="a model of this plugin, or fairseq's Transformer")
+    add("--data", required=True, help="a folder that fairseq-preprocess wrote")
+    add_user_dir(align)
     add("--subset", default="test", help="the subset of the data (default: test)")
     add("--layer", type=number_or_all, default="all", metavar="K", help="layer, from 0, or all for the mean (default)")
     add("--head", type=number_or_all, default="all", metavar="H", help="head, from 0, or all for the mean (default)")

@@ -1,26 +1,40 @@
 """Arguments that several commands share, and their types."""
 
 import argparse
+import logging
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lwc_fairseq_compat import UserError
 
+from ..files import import_plugins
 
-def add_model(command) -> None:
-    command.add_argument("checkpoint", help="a model of this plugin, or fairseq's Transformer")
-    command.add_argument("--data", required=True, help="a folder that fairseq-preprocess wrote")
-    add_user_dir(command)
+if TYPE_CHECKING:
+    from ..hub import Translator
 
 
 def add_translator(command, given: str) -> None:
-    """Add what `load` takes. `given` names the text that the command reads, for the help, as in "the lines are"."""
+    """Add what :func:`load_with_attention` reads. `given` begins a sentence of the help, such as "sentences are"."""
     command.add_argument(
         "checkpoint", help="a model of this plugin, or fairseq's Transformer; or a pack, or the address of one"
     )
     command.add_argument("--data", metavar="DIR", help="the folder of binary data (default: that of the training)")
     add_subwords(command, given)
     add_user_dir(command)
+
+
+def load_with_attention(args: argparse.Namespace) -> "Translator":
+    """Load the model that the arguments of :func:`add_translator` name, on a GPU if there is one."""
+    import torch
+
+    from ..hub import load
+
+    import_plugins(args.user_dir)
+    logging.getLogger("fairseq").setLevel(logging.WARNING)
+    files = {"bpe_codes": args.bpe_codes, "sentencepiece_model": args.sentencepiece_model}
+    translator = load(args.checkpoint, args.data, attention=True, **files)
+    return translator.cuda() if torch.cuda.is_available() else translator
 
 
 def add_user_dir(command, more: str = "") -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from lwc_fairseq_compat import UserError
 
-from ..files import import_plugins, make_place, write_whole
-from .arguments import add_translator, number_or_all, utf8
+from ..files import make_place, write_whole
+from .arguments import add_translator, load_with_attention, number_or_all, utf8
 from .translate import SUBWORDS_HINT, warn
 
 FORMATS = (".png", ".svg", ".pdf", ".html")
@@ -44,10 +44,7 @@ def add_attention(commands) -> None:
 
 
 def attention_command(args: argparse.Namespace) -> int:
-    import torch
-
     from ..analysis.attention import attend, panels, save_weights, sentences, translations
-    from ..hub import load
     from ..preparation import Words, target_words
 
     if args.out.suffix not in FORMATS:
@@ -55,12 +52,7 @@ def attention_command(args: argparse.Namespace) -> int:
     make_place(args.out)
     if args.weights:
         make_place(args.weights, "--weights")
-    import_plugins(args.user_dir)
-    logging.getLogger("fairseq").setLevel(logging.WARNING)
-    files = {"bpe_codes": args.bpe_codes, "sentencepiece_model": args.sentencepiece_model}
-    translator = load(args.checkpoint, args.data, attention=True, **files)
-    if torch.cuda.is_available():
-        translator.cuda()
+    translator = load_with_attention(args)
     model, task = translator.models[0], translator.task
     source, target = translator.apply_bpe(translator.tokenize(args.source)), args.target
     if target is not None:

@@ -1,12 +1,10 @@
 """`lwc-fairseq serve`: the page of `lwc-fairseq attention` with a field to type into."""
 
 import argparse
-import logging
 
 from lwc_fairseq_compat import UserError
 
-from ..files import import_plugins
-from .arguments import add_translator
+from .arguments import add_translator, load_with_attention
 
 
 def add_serve(commands) -> None:
@@ -23,17 +21,9 @@ def add_serve(commands) -> None:
 
 
 def serve_command(args: argparse.Namespace) -> int:
-    import torch
-
     from ..analysis.attention_server import PageServer
-    from ..hub import load
 
-    import_plugins(args.user_dir)
-    logging.getLogger("fairseq").setLevel(logging.WARNING)
-    files = {"bpe_codes": args.bpe_codes, "sentencepiece_model": args.sentencepiece_model}
-    translator = load(args.checkpoint, args.data, attention=True, **files)
-    if torch.cuda.is_available():
-        translator.cuda()
+    translator = load_with_attention(args)
     try:
         server = PageServer(translator, args.port)
     except (OSError, OverflowError) as error:
