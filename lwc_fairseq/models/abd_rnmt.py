@@ -105,8 +105,7 @@ class CrossAttention(nn.Module):
         if not need_weights:
             return output, None
         scores = (query @ memory.keys.transpose(2, 3) / math.sqrt(query.size(-1))).masked_fill(~is_real, -torch.inf)
-        weights = scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32)).type_as(scores)
-        return output, weights.mean(1).view(*x.shape[:2], -1)
+        return output, scores.softmax(-1).mean(1).view(*x.shape[:2], -1)
 
 
 class RNMTLayer(nn.Module):

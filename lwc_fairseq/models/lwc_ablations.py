@@ -22,7 +22,6 @@ from ..modules.mixed_attention import (
     attention_scores,
     mixed_attention_mask,
     pad_keys_and_values,
-    softmax,
 )
 from .lwc_transformer import STACKS, CoordinatedLayer, CoordinatedStack, LWCTransformerConfig
 
@@ -115,7 +114,7 @@ class StepSeparateAttention(StepAttention):
         keys, values = self.extended_target(qkv, mask.size(-1))
         scores = attention_scores(self.group_by_sentence(qkv[:, :, 0]), keys.flatten(0, 1))
         scores = self.masked(scores, mask)
-        self._target_weights = softmax(scores)
+        self._target_weights = scores.softmax(-1).type_as(scores)
         return self.ungroup(self._target_weights @ values.flatten(0, 1))
 
     def to_source(self, qkv: Tensor, below: Tensor) -> Tensor:
@@ -123,7 +122,7 @@ class StepSeparateAttention(StepAttention):
         keys, values = self.cached_source()
         scores = attention_scores(self.group_by_sentence(qkv[:, :, 0]), keys)
         scores = self.masked(scores, self.mask[..., : keys.size(1)])
-        self._source_weights = softmax(scores)
+        self._source_weights = scores.softmax(-1).type_as(scores)
         return self.ungroup(self._source_weights @ values)
 
     def on_target(self, new: Tensor, old: Tensor) -> Tensor:

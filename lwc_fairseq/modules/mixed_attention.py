@@ -411,7 +411,7 @@ class StepAttention:
         to_source = attention_scores(query, source_keys)
         to_target = attention_scores(query, target_keys.flatten(0, 1))
         scores = torch.cat([to_source, to_target], dim=-1)
-        weights = softmax(self.masked(scores, self.mask))
+        weights = self.masked(scores, self.mask).softmax(-1).type_as(scores)  # autocast would return single precision
         self._source_weights, self._target_weights = weights[..., :width], weights[..., width:]
         context = self._source_weights @ source_values
         return self.ungroup(context.baddbmm_(self._target_weights, target_values.flatten(0, 1)))
@@ -460,8 +460,3 @@ def attention_scores(query: Tensor, keys: Tensor) -> Tensor:
     """Compute q · k / √(d/H) for queries (S · H, rows, d/H) and keys (S · H, columns, d/H)."""
     scale = query.size(-1) ** -0.5
     return torch.baddbmm(query.new_empty(()), query, keys.transpose(1, 2), beta=0, alpha=scale)
-
-
-def softmax(scores: Tensor) -> Tensor:
-    """Compute the softmax over the last axis, in single precision if the scores have half precision."""
-    return scores.softmax(-1, dtype=torch.float).to(scores.dtype) if scores.dtype.itemsize < 4 else scores.softmax(-1)

@@ -156,7 +156,7 @@ class AdditiveAttention(nn.Module):
         scores = torch.tanh(query + keys[:, None]) @ self.energy.to(keys.dtype)  # (S, beam, n)
         if memory.padding_mask is not None:
             scores = scores.masked_fill(memory.padding_mask[:, None], -torch.inf)
-        weights = scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32)).type_as(values)
+        weights = scores.softmax(-1).type_as(values)  # autocast would return single precision
         return (weights @ values).flatten(0, 1), weights.flatten(0, 1)
 
 
@@ -193,7 +193,7 @@ class MultiHeadAttention(nn.Module):
         scores = query @ memory.keys.transpose(2, 3) / math.sqrt(query.size(-1))  # (S, H, beam, n)
         if memory.padding_mask is not None:
             scores = scores.masked_fill(memory.padding_mask[:, None, None], -torch.inf)
-        weights = scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32)).type_as(scores)
+        weights = scores.softmax(-1).type_as(scores)
         heads = (weights @ memory.values).transpose(1, 2).flatten(2).flatten(0, 1)  # (R, d)
         return self.output(heads), weights.mean(1).flatten(0, 1)
 
