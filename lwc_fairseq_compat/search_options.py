@@ -100,6 +100,8 @@ def check_search(options, where=None, types=None):
             refuse(f"{text(name)} needs {word(needed)}{', a language model' if needed == 'lm_path' else ''}")
     if {"sampling_topk", "sampling_topp"} <= given:
         refuse(f"{text('sampling_topk')} and {text('sampling_topp')} exclude each other: leave one out")
+    if {"lenpen", "unnormalized"} <= given:
+        refuse(f"{text('lenpen')} has no effect with {text('unnormalized')}: leave one out")
     if value["nbest"] > value["beam"] and not value["score_reference"]:
         refuse(f"{text('nbest')} is more than {text('beam')}, and the search finds no more: raise the beam")
     if value["min_len"] > value["max_len_b"] and not value["max_len_a"] and not value["match_source_len"]:

@@ -52,6 +52,7 @@ def generation(command, data, checkpoint, *options, task=TASK):
             "--diverse-beam-groups 5 --diversity-rate 1",
             "--diverse-beam-groups 5 and --diversity-rate 1.0 are",
         ),
+        ("--lenpen 2 --unnormalized", "--lenpen 2.0 has no effect with --unnormalized: leave one out"),
         ("--diverse-beam-strength 2", "--diverse-beam-strength 2.0 needs --diverse-beam-groups"),
         ("--score-reference --sampling", "--score-reference does not search: leave out --sampling"),
         ("--lm-weight 0.5", "--lm-weight 0.5 needs --lm-path, a language model"),

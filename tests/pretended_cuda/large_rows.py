@@ -49,5 +49,5 @@ def measurements(folder: Path) -> list:
 def measure(data: Path, flags: tuple[str, ...]) -> dict:
     """An update and a decoding step, both in half precision."""
     trained = Session(data, flags, PAIRS, ["fp16"]).train()
-    batch, steps = Session(data, flags, PAIRS).generate("fp16", None, LENGTH)
+    batch, steps = Session(data, flags, PAIRS).generate("fp16", "own", LENGTH)
     return {**{part: as_json(tally) for part, tally in trained.items()}, "step": as_json(batch, steps)}

@@ -62,7 +62,12 @@ PRECISIONS = {
 """The fields of fairseq's common configuration that are set in training."""
 
 DTYPES = ("fp32", "fp16", "bf16")  # the precisions of generation
-SEARCHES = {"own": (), "stock": ("--stock-search",), "alignment": ()}
+SEARCHES = ("own", "stock", "alignment")  # the last one is fairseq's, with alignments
+OF_TRAINING = (
+    *("lwc, stock criterion", "lwc --attention-dropout", "lwc --checkpoint-activations"),
+    "abd --reverse-context reference",
+)
+"""Models that generate as another one does, because their options have an effect in training alone."""
 CAPABILITIES = ("7.0", "7.5", "8.0")  # and 9.0, which all other rows have
 
 
@@ -71,7 +76,7 @@ class Row:
     """One measurement.
 
     Attributes:
-        search: a key of `SEARCHES`; None for training, which includes the validation of a batch.
+        search: one of `SEARCHES`; None for training, which includes the validation of a batch.
     """
 
     model: str
@@ -88,7 +93,7 @@ class Row:
     def flags(self) -> tuple[str, ...]:
         """Options of fairseq-train."""
         optimizer = ("--optimizer", "adam") if self.precision.startswith("memory") else ()
-        return (*MODELS[self.model], *optimizer, *(SEARCHES[self.search] if self.search else ()))
+        return (*MODELS[self.model], *optimizer)
 
     @property
     def common(self) -> tuple[str, ...]:
@@ -96,20 +101,21 @@ class Row:
 
 
 def short_rows() -> list[Row]:
-    """One model of each family in training with all precisions and in generation with each search; each other model in
-    training in half precision or under autocast, and in generation with one search. LWC, whose kernels depend on the
-    capability, is there with each of them."""
+    """LWC in training with all precisions, DeepAtt and ABD with three, each other model with one. These three models in
+    generation with each search, each other model with one. LWC, whose kernels depend on the capability, trains with
+    each of them."""
     rows = []
     searches = [("fp32", "own"), ("fp16", "stock"), ("bf16", "alignment")]
     for i, model in enumerate(MODELS):
         if model in ("lwc", "deepatt", "abd"):
-            rows += [Row(model, precision) for precision in PRECISIONS]
+            rows += [Row(model, precision) for precision in (PRECISIONS if model == "lwc" else ("fp16", "bf16", "amp"))]
             rows += [Row(model, *search) for search in searches]
         else:
-            rows += [Row(model, ("fp16", "amp")[i % 2]), Row(model, *searches[i % 3])]
+            rows.append(Row(model, ("fp16", "amp")[i % 2]))
+            rows += [] if model in OF_TRAINING else [Row(model, *searches[i % 3])]
     for capability, precision in zip(CAPABILITIES, ("fp16", "bf16", "fp16"), strict=True):
-        rows += [Row("lwc", precision, capability=capability), Row("lwc", "fp16", "own", capability)]
-    return rows
+        rows.append(Row("lwc", precision, capability=capability))
+    return [*rows, Row("lwc", "fp16", "own", CAPABILITIES[0])]
 
 
 def all_rows() -> list[Row]:
@@ -118,5 +124,6 @@ def all_rows() -> list[Row]:
     for capability in (*CAPABILITIES, "9.0"):
         for model in MODELS:
             rows += [Row(model, precision, None, capability) for precision in PRECISIONS]
-            rows += [Row(model, precision, search, capability) for precision in DTYPES for search in SEARCHES]
+            if model not in OF_TRAINING:
+                rows += [Row(model, precision, search, capability) for precision in DTYPES for search in SEARCHES]
     return rows

@@ -61,18 +61,20 @@ class Session:
             trainer.valid_step(self.sample)
         return {"update": update, "validation": validation}
 
-    def generate(self, precision: str, alignment: str | None, length: int | None) -> tuple[Tally, int]:
+    def generate(self, precision: str, search: str, length: int | None = None) -> tuple[Tally, int]:
         """The tally of one batch with beam 5, and its number of decoding steps.
 
         Args:
             precision: "fp32", "fp16" or "bf16".
-            alignment: "hard" or "soft" for the alignments of `--print-alignment`.
+            search: one of `SEARCHES`.
             length: words of each hypothesis; without it, the model decides, and 20 is the limit.
         """
         cfg = self.cfg.generation
         cfg.beam, cfg.max_len_a, cfg.max_len_b = 5, 0, length or 20
         cfg.min_len = length or 1
-        cfg.print_alignment = alignment
+        cfg.print_alignment = "hard" if search == "alignment" else None
+        if search == "stock":
+            self.task.cfg.stock_search = True
         self.model.eval().to(DTYPES[precision]).cuda()
         self.model.prepare_for_inference_(self.cfg)
         self.sample["net_input"].pop("packing", None)

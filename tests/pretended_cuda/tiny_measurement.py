@@ -24,6 +24,5 @@ def measure(data: Path, row: Row) -> dict:
     session = Session(data, row.flags, PAIRS, row.common)
     if row.search is None:
         return {part: as_json(tally) for part, tally in session.train().items()}
-    alignment = "hard" if row.search == "alignment" else None
-    batch, steps = session.generate(row.precision, alignment, length=None)
+    batch, steps = session.generate(row.precision, row.search)
     return {"step": as_json(batch, steps)}

@@ -92,15 +92,27 @@ def test_probabilities_of_a_models_own(part):
         assert [one["tokens"].tolist() for one in ours] == [one["tokens"].tolist() for one in theirs]
 
 
+class Uniform(torch.nn.Module):
+    """A language model that finds all tokens equally probable."""
+
+    def forward(self, tokens):
+        return torch.zeros(*tokens.shape, 40), None
+
+    def get_normalized_probs(self, out, log_probs, sample):
+        return out[0].log_softmax(-1)
+
+
 def test_takes_its_own_way_only_where_it_can(monkeypatch):
-    """Sampling, prefixes, attention and tiny vocabularies are left to fairseq's search; plain beams are not."""
+    """Sampling, prefixes, language models, attention and tiny vocabularies are left to fairseq's search; plain beams
+    are not."""
     monkeypatch.setattr(beam_search.QuickSearch, "run", lambda self, start: "quick")
     sources, _ = random_batch(LENGTHS[:2], types=40)
     model = make_deepatt(types=(40, 40))
     dictionary = model.decoder.dictionary
     assert search(QuickSequenceGenerator, model, sources) == "quick"
     assert search(QuickSequenceGenerator, model, sources, search_strategy=BeamSearch(dictionary)) == "quick"
-    for settings in ({"search_strategy": Sampling(dictionary)}, {"no_repeat_ngram_size": 2}, {"beam_size": 25}):
+    of_fairseq = {"search_strategy": Sampling(dictionary)}, {"no_repeat_ngram_size": 2}, {"beam_size": 25}
+    for settings in (*of_fairseq, {"lm_model": Uniform()}):
         assert search(QuickSequenceGenerator, model, sources, **settings) != "quick"
     generator = QuickSequenceGenerator([model], dictionary, beam_size=2)
     sample = {"net_input": {"src_tokens": sources, "src_lengths": sources.ne(1).sum(1)}}

@@ -44,7 +44,7 @@ def test_searches(settings, options, kind):
     [
         ({}, {}, 13),
         ({}, {"lenpen": 2.0}, 169),
-        ({}, {"lenpen": 2.0, "unnormalized": True}, 1),
+        ({}, {"unnormalized": True}, 1),
         ({"gnmt_length_penalty": True}, {"lenpen": 2.0}, 9),
     ],
 )
