@@ -180,7 +180,7 @@ class TestIWSLT14:
         if language != "de":  # the rest differs in names
             assert f"fairseq-train {out}/data" in run(*train, "--rows", "lwc", "--dry-run").stdout
             return
-        run(*train, "--rows", "lwc", f"--train={SMALL}", "--generate=--cpu")
+        run(*train, "--rows", "lwc_2018", f"--train={SMALL}", "--generate=--cpu")
         checkpoint = next((out / "table").rglob("checkpoint_best.pt"))
         run("bash", self.FOLDER / "evaluate.sh", language, checkpoint, "--out", out)
         translations = lines(checkpoint.with_name("checkpoint_best.test.txt"))
