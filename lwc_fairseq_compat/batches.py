@@ -128,28 +128,32 @@ def translate_long_lines_alone(batch_by_size, self, indices, max_tokens=None, **
 def name_batch_with_bad_gradients(train_step, self, samples, *args, **kwargs):
     """Name the sentences of the batch whose gradients are not finite.
 
+    Batches of several languages do not have their numbers in one place, and keep fairseq's message.
     Why: fairseq does not name them. Needed: always.
     """
     try:
         return train_step(self, samples, *args, **kwargs)
     except FloatingPointError as error:
-        numbers = ", ".join(str(number) for sample in samples if sample for number in sample["id"].tolist())
+        numbers = [str(number) for sample in samples if sample and "id" in sample for number in sample["id"].tolist()]
+        if not numbers:
+            raise
         raise UserError(
-            f"update {self.get_num_updates() + 1}: {error}. Its batch is the training sentences {numbers} (from 0, "
-            "in the order of the training set). If they are sound, lower --lr, or set --clip-norm"
+            f"update {self.get_num_updates() + 1}: {error}. Its batch is the training sentences {', '.join(numbers)} "
+            "(from 0, in the order of the training set). If they are sound, lower --lr, or set --clip-norm"
         ) from error
 
 
 @replaces("fairseq.trainer", "Trainer._log_oom")
 def tell_size_of_large_batch(log_oom, self, error):
-    """Log the size of a batch that does not fit into memory.
+    """Log the size of a batch of text that does not fit into memory.
 
     Why: fairseq prints only the state of the memory. Needed: always.
     """
     log_oom(self, error)
-    sample = error.__traceback__.tb_frame.f_locals.get("sample")  # of the step of the trainer
-    if sample:
-        rows, length = sample["net_input"]["src_tokens"].shape
+    sample = error.__traceback__.tb_frame.f_locals.get("sample") or {}  # of the step of the trainer
+    tokens = sample.get("net_input", {}).get("src_tokens")
+    if tokens is not None and tokens.dim() == 2:
+        rows, length = tokens.shape
         logging.getLogger("fairseq.trainer").warning(
             f"the batch has {rows} sentences of {length} source tokens at most and {sample['ntokens']} target "
             "tokens in all: if this happens often, lower --max-tokens"

@@ -53,6 +53,17 @@ def trust_checkpoint_classes():
     )
 
 
+@mends("fairseq.data.dictionary", "Dictionary")
+def trust_dictionaries(dictionary):
+    """Let ``torch.load`` read the dictionaries in the checkpoints of speech models.
+
+    Why: as for :func:`trust_checkpoint_classes`. The tasks of wav2vec 2.0 (``audio_finetuning``) and of HuBERT keep
+    their dictionaries in the checkpoint. Building one runs no code. Needed: from torch 2.6.
+    """
+    torch.serialization.add_safe_globals([dictionary])
+    return dictionary
+
+
 def read_options_as_data(module):
     """Let a module read the values of options as data: numbers, texts, tuples, lists and dictionaries, and sums and
     products of them, such as ``[(512, 3)] * 20``.

@@ -11,7 +11,6 @@ import dataclasses
 import io
 import os
 import sys
-from collections.abc import Mapping
 from itertools import zip_longest
 
 from .data import TRANSLATION_MODELS
@@ -138,17 +137,24 @@ def dictionaries_of(task):
     """Return the dictionaries of a task by the names of its attributes, such as `src_dict`."""
     values = dict(vars(task))
     for name, value in vars(task).items():
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):  # but no configuration, whose values may not be there
             values |= {f"{name}.{key}": member for key, member in value.items()}
     return {name: value for name, value in values.items() if hasattr(value, "symbols")}
 
 
 @replaces("fairseq.tasks.fairseq_task", "FairseqTask.state_dict")
 def save_words(state_dict, self):
-    """Keep the words of the dictionaries in the checkpoint. Needed: always."""
+    """Keep the words of the dictionaries in the checkpoint, unless the task keeps its dictionaries there under the same
+    name, as HuBERT's does. Needed: always."""
     # A checkpoint holds equal texts once if they are one object.
     words = {name: sys.intern("\n".join(dictionary.symbols)) for name, dictionary in dictionaries_of(self).items()}
-    return {**state_dict(self), **({"dictionaries": words} if words else {})}
+    return {**({"dictionaries": words} if words else {}), **state_dict(self)}
+
+
+def words_in(task_state):
+    """Return the words that :func:`save_words` has kept in the state of a task, by the names of dictionaries."""
+    words = task_state.get("dictionaries")
+    return words if isinstance(words, dict) and all(isinstance(text, str) for text in words.values()) else {}
 
 
 @replaces("fairseq.tasks.fairseq_task", "FairseqTask.load_state_dict")
@@ -158,7 +164,8 @@ def compare_words(load_state_dict, self, state_dict):
     Why: fairseq translates into wrong words, without an error. Needed: always.
     """
     check_words(self, state_dict)
-    load_state_dict(self, {name: value for name, value in state_dict.items() if name != "dictionaries"})
+    is_ours = bool(words_in(state_dict))
+    load_state_dict(self, {name: value for name, value in state_dict.items() if name != "dictionaries" or not is_ours})
 
 
 @replaces("fairseq.tasks", "setup_task")
@@ -187,7 +194,7 @@ class OtherWords(UserError):
 
 def check_words(task, state_dict):
     """Raises OtherWords if a task's dictionaries differ from those in a checkpoint's task state. It may have none."""
-    trained = state_dict.get("dictionaries", {})
+    trained = words_in(state_dict)
     for name, dictionary in dictionaries_of(task).items():
         if name in trained:
             file = getattr(dictionary, "file", None) or name
@@ -198,7 +205,7 @@ def check_words(task, state_dict):
 
 def check_same_words(path, state, other_path, other):
     """Raises OtherWords if two checkpoints, given by path and content, hold different words for one dictionary."""
-    words, expected = (part.get("task_state", {}).get("dictionaries", {}) for part in (state, other))
+    words, expected = (words_in(part.get("task_state", {})) for part in (state, other))
     for name in words.keys() & expected.keys():
         what = f"{path}: the words that it was trained with are not those of {other_path}"
         remedy = "take models that were trained with the same dictionaries"

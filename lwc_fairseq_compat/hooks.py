@@ -13,7 +13,7 @@ import functools
 import importlib
 import sys
 from collections.abc import Callable, Sequence
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 _patches_before_fairseq: list[Callable] = []
@@ -96,7 +96,8 @@ class Finder:
     ) -> ModuleSpec | None:
         if name.partition(".")[0] not in ("fairseq", "fairseq_cli"):
             return None
-        spec = PathFinder.find_spec(name, path, target)
+        others = (finder for finder in sys.meta_path if finder is not self)
+        spec = next((spec for finder in others if (spec := finder.find_spec(name, path, target))), None)
         if spec is None or spec.loader is None:  # fairseq is not installed, or this is a folder of that name
             return None
         run = spec.loader.exec_module

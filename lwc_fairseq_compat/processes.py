@@ -27,9 +27,9 @@ SAME_REQUEST_S = 1.0
 """Seconds in which a second signal counts as a copy of the first: a scheduler signals every process of a job, and the
 process that started the others also passes its own signal on."""
 
-UPDATES_BETWEEN_QUESTIONS = 8
-"""On GPUs, several processes ask each other after this many updates whether one of them received a signal, because each
-question waits for all GPUs. On CPUs they ask after each update."""
+STEPS_BETWEEN_QUESTIONS = 8
+"""On GPUs, several processes ask each other after this many updates, or steps of validation, whether one of them
+received a signal, because each question waits for all GPUs. On CPUs they ask after each step."""
 
 
 @replaces("fairseq.distributed.utils", "call_main")
@@ -143,17 +143,17 @@ class Termination:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
 
-    def is_requested(self, updates):
+    def is_requested(self, steps):
         """Return whether any process of the job received a signal.
 
         Args:
-            updates: the number of updates so far. All processes call this after the same update.
+            steps: the number of updates or steps of validation so far. All processes call this after the same step.
         """
         requested = self.requested_at is not None
         if not torch.distributed.is_initialized():
             return requested
         on_gpus = torch.distributed.get_backend() == "nccl"
-        if on_gpus and updates % UPDATES_BETWEEN_QUESTIONS:
+        if on_gpus and steps % STEPS_BETWEEN_QUESTIONS:
             return False
         anywhere = torch.tensor(int(requested), device="cuda" if on_gpus else "cpu")
         torch.distributed.all_reduce(anywhere, op=torch.distributed.ReduceOp.MAX)
@@ -224,6 +224,21 @@ def save_when_terminated(train_step, self, *args, **kwargs):
         logging.getLogger("fairseq.trainer").info(f"terminated after update {self.get_num_updates()}; {what}")
         sys.exit(128 + (termination.number or signal.SIGTERM))  # another process may have received it
     return logging_output
+
+
+@replaces("fairseq.trainer", "Trainer.valid_step")
+def save_during_validation(valid_step, self, *args, **kwargs):
+    """After a signal, save during validation, which goes on. Training ends after it, and after one more update.
+
+    Why: a validation that translates may take longer than the scheduler waits. Needed: always.
+    """
+    if getattr(self, "saved_updates", None) not in (None, self.get_num_updates()):  # None: it has not begun
+        self.steps_of_validation = getattr(self, "steps_of_validation", -1) + 1
+        if termination.is_requested(self.steps_of_validation):
+            from fairseq import checkpoint_utils
+
+            checkpoint_utils.save_checkpoint(self.cfg.checkpoint, self, self._train_iterator, None)
+    return valid_step(self, *args, **kwargs)
 
 
 @replaces("fairseq.data.iterators", "EpochBatchIterator._get_iterator_for_epoch")

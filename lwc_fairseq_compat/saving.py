@@ -2,6 +2,7 @@
 removes, and where the same command goes on."""
 
 import contextlib
+import importlib
 import itertools
 import logging
 import math
@@ -130,7 +131,6 @@ def write_under_names(cfg, trainer, epoch_itr, val_loss, names):
     """Write a checkpoint under the first name, and copy it to the others."""
     from fairseq.checkpoint_utils import save_checkpoint
     from fairseq.file_io import PathManager
-    from fairseq_cli.train import should_stop_early
 
     start = time.perf_counter()
     first, *others = (os.path.join(cfg.save_dir, name) for name in names)
@@ -139,7 +139,7 @@ def write_under_names(cfg, trainer, epoch_itr, val_loss, names):
         "val_loss": val_loss,
         "has_stepped": getattr(trainer, "has_stepped", False),
         **{name: value for name, value in vars(save_checkpoint).items() if name == "best"},
-        "patience": {name: value for name, value in vars(should_stop_early).items() if name in ("best", "num_runs")},
+        "patience": {name: value for name, value in vars(patience()).items() if name in ("best", "num_runs")},
     }
     trainer.save_checkpoint(first, beside_trainer)
     if not cfg.write_checkpoints_asynchronously:
@@ -151,6 +151,15 @@ def write_under_names(cfg, trainer, epoch_itr, val_loss, names):
         f"Saved checkpoint {first} (epoch {epoch_itr.epoch} @ {trainer.get_num_updates()} updates, "
         f"score {val_loss}) (writing took {time.perf_counter() - start} seconds)"
     )
+
+
+def patience():
+    """Return fairseq's function ``should_stop_early``, whose attributes say how long the loss has not improved. With
+    ``python -m fairseq_cli.train``, it is the one of ``__main__``."""
+    running = sys.modules["__main__"]
+    if getattr(running.__spec__, "name", None) != "fairseq_cli.train":
+        running = importlib.import_module("fairseq_cli.train")
+    return running.should_stop_early
 
 
 def superfluous(cfg, suffix, names):
@@ -279,14 +288,13 @@ def go_on_where_training_stopped(load_checkpoint, cfg, trainer, **passthrough_ar
     and --stop-min-lr, and none of the other limits. Needed: always.
     """
     from fairseq.checkpoint_utils import save_checkpoint
-    from fairseq_cli.train import should_stop_early
 
-    for function in (save_checkpoint, should_stop_early):
+    for function in (save_checkpoint, patience()):
         for name in ("best", "num_runs"):
             vars(function).pop(name, None)
     extra_state, epoch_itr = load_checkpoint(cfg, trainer, **passthrough_args)
     if extra_state is not None and trainer.goes_on_with_lr and not cfg.reset_dataloader:
-        vars(should_stop_early).update(extra_state.get("patience", {}))
+        vars(patience()).update(extra_state.get("patience", {}))
         position = extra_state["train_iterator"]
         if epoch_itr.epoch > position["epoch"]:  # load_state_dict has skipped the rest of an epoch
             epoch_itr = trainer.get_train_iterator(epoch_itr.epoch, load_dataset=True, **passthrough_args)
@@ -302,15 +310,13 @@ def go_on_where_training_stopped(load_checkpoint, cfg, trainer, **passthrough_ar
 
 def reached_end(trainer):
     """Return the option that has ended the training, or None."""
-    from fairseq_cli.train import should_stop_early
-
-    optimization, patience = trainer.cfg.optimization, trainer.cfg.checkpoint.patience
+    optimization, limit = trainer.cfg.optimization, trainer.cfg.checkpoint.patience
     if 0 < optimization.max_update <= trainer.get_num_updates():
         return f"--max-update {optimization.max_update}"
     if 0 < optimization.stop_time_hours < trainer.cumulative_training_time() / 3600:
         return f"--stop-time-hours {optimization.stop_time_hours}"
-    if 0 < patience <= getattr(should_stop_early, "num_runs", 0):
-        return f"--patience {patience}"
+    if 0 < limit <= getattr(patience(), "num_runs", 0):
+        return f"--patience {limit}"
     return None
 
 

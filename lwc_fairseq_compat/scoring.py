@@ -110,7 +110,7 @@ def score_open_files(module):
 
 def is_score_command(variables):
     """Return whether the variables of a function are those of ``fairseq-score``."""
-    return {"args", "fdsys", "fdref"} <= variables.keys() and hasattr(variables["args"], "sentence_bleu")
+    return {"args", "fdsys", "fdref"} <= set(variables) and hasattr(variables["args"], "sentence_bleu")
 
 
 def check_score_command(args, translations, references):

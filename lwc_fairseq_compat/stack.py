@@ -19,7 +19,8 @@ FUSED_KERNEL_WEIGHTS = (
 
 @before_fairseq
 def make_dataclass_defaults_hashable():
-    """Let instances of fairseq's configuration classes be default values of dataclass fields.
+    """Let instances of fairseq's configuration classes, and of classes derived from them, be default values of
+    dataclass fields.
 
     Why: since Python 3.11 a dataclass refuses unhashable defaults (``mutable default ... is not allowed``), and an
     instance of a dataclass with ``eq`` is unhashable. fairseq reads such defaults as class attributes (``hydra_init``
@@ -33,7 +34,7 @@ def make_dataclass_defaults_hashable():
     @functools.wraps(process_class)
     def process_fairseq_class(cls, *args, **kwargs):
         cls = process_class(cls, *args, **kwargs)
-        if cls.__module__.partition(".")[0] == "fairseq" and cls.__hash__ is None:
+        if cls.__hash__ is None and any(base.__module__.partition(".")[0] == "fairseq" for base in cls.__mro__):
             cls.__hash__ = object.__hash__
         return cls
 

@@ -151,7 +151,8 @@ def make_table(args: argparse.Namespace) -> int:
     results = collect(settings, jobs, failures, references, gold, detokenizer, tagger)
     for folder, reason in failures.items():
         print(f"{folder.row}, {folder.path.name}: failed: {reason}", file=sys.stderr)
-    record = make_record(settings, results, args.seeds, files, args.gold, not args.collect, tagger)
+    ran_here = not args.collect and args.launcher != "submitit"
+    record = make_record(settings, results, args.seeds, files, args.gold, ran_here, tagger)
     written = write_table(settings, record)
     print(written[0].read_text(encoding="utf-8"))
     print("wrote " + ", ".join(map(str, written)), file=sys.stderr)

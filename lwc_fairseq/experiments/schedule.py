@@ -126,10 +126,10 @@ class Runner:
                     _, running = wait(running, timeout=1, return_when=FIRST_COMPLETED)
                 return {folder: str(error) for folder, future in self.futures.items() if (error := future.exception())}
             except BaseException:
-                done = sum(job.done for job in jobs)
                 with self.mutex:
                     what = ", ".join(self.running.values()) or "the table"
-                    self.stop()
+                    self.stop()  # at once: a signal that came long after Ctrl-C would be a second request
+                done = sum(job.done for job in jobs)
                 tqdm.write(f"stopping {what}; {done} of {len(jobs)} runs are finished", file=sys.stderr)
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise

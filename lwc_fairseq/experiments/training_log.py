@@ -14,8 +14,9 @@ from matplotlib.figure import Figure
 
 from ..analysis.fonts import fonts_for
 
-STATISTICS = re.compile(r"\| (train|valid) \| (\{[^{}]*\}|epoch \d+ \| .*\n)")
-"""Matches the line of fairseq-train at the end of an epoch or of a validation, with `--log-format json` or `simple`."""
+STATISTICS = r"\| (train|%s) \| (\{[^{}]*\}|epoch \d+ \| .*\n)"
+"""Matches the line of fairseq-train at the end of an epoch or of a validation on the set `%s`, with `--log-format json`
+or `simple`."""
 
 PROGRESS = re.compile(
     r"^(\S+ \S+) \| INFO \| train_inner \| "
@@ -48,14 +49,16 @@ class Losses:
 
 
 def read_losses(log: Path) -> Losses:
-    """Read the losses of a training. A resumed training may repeat an epoch; its last values count."""
-    losses = Losses()
-    for name, line in STATISTICS.findall(text_of(log)):
+    """Read the losses of a training. A resumed training may repeat an epoch; its last values count. Of several
+    validation sets, the first one counts, as it does for the best checkpoint."""
+    losses, text = Losses(), text_of(log)
+    subset = [*re.findall(r"'valid_subset': '([^',]+)", text), "valid"][0]
+    for name, line in re.findall(STATISTICS % re.escape(subset), text):
         values = values_of(name, line)
         if "loss" in values:
             updates = whole(values["num_updates"])
-            getattr(losses, name)[updates] = float(values["loss"])
-            if name == "valid" and "bleu" in values:
+            (losses.train if name == "train" else losses.valid)[updates] = float(values["loss"])
+            if name == subset and "bleu" in values:
                 losses.bleu[updates] = float(values["bleu"])
     return losses
 

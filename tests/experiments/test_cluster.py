@@ -427,7 +427,9 @@ def test_a_table_runs_on_slurm(tiny_data, tmp_path):
     assert "--num-batch-buckets 2: concat_translation packs" in done.stderr
     for row in ("preempted", "cancelled"):
         assert "Loaded checkpoint" in (out / row / "seed1" / "train.log").read_text()
-    values = {row["name"]: row["value"] for row in json.loads((out / "table.json").read_text())["rows"]}
+    record = json.loads((out / "table.json").read_text())
+    assert record["hardware"].startswith("collected from runs")
+    values = {row["name"]: row["value"] for row in record["rows"]}
     assert {row for row, value in values.items() if value is None} == {"failing", "after"}
 
 

@@ -31,6 +31,13 @@ def test_the_last_value_of_a_repeated_epoch_counts(tmp_path):
     assert losses.best() == {"valid_loss": 4.5, "train_loss": 4.75}
 
 
+def test_the_first_validation_set_counts(tmp_path):
+    """As it does for the best checkpoint. The settings at the start of the log name it."""
+    log = tmp_path / "train.log"
+    log.write_text("{'dataset': {'valid_subset': 'dev,valid'}}\n" + line("dev", 10, 5.5) + line("valid", 10, 4))
+    assert read_losses(log).valid == {10: 5.5}
+
+
 @pytest.mark.parametrize("loss", ["-1.5", "1e-05", "1.2e+20", "nan", "inf", "-inf"])
 def test_all_numbers_are_read(tmp_path, loss):
     """What is not a number is never the best; fairseq writes updates from a million on with an exponent."""

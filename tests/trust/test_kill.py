@@ -196,11 +196,51 @@ def test_told_to_end_it_saves(tiny_data, tmp_path, undisturbed, family, workers,
     assert_same_end(out, undisturbed(family))
 
 
+HOLDS_VALIDATION = dedent("""
+    import os
+    import time
+    from pathlib import Path
+
+    from fairseq.tasks.fairseq_task import FairseqTask
+    from fairseq_cli.train import cli_main
+
+    step, go, steps = FairseqTask.valid_step, os.environ["GO"], []
+
+    def step_when_allowed(*args, **kwargs):
+        steps.append(None)
+        Path(f"{go}.waits").touch()
+        while not os.path.exists(f"{go}.{len(steps)}"):
+            time.sleep(0.01)
+        return step(*args, **kwargs)
+
+    FairseqTask.valid_step = step_when_allowed
+    if __name__ == "__main__":
+        cli_main()
+""")
+
+
+def test_told_to_end_during_validation_it_saves_at_once(tiny_data, tmp_path, undisturbed):
+    """The validation of the first epoch, of ten updates, is held after its first batch, and then killed."""
+    script, go, out = tmp_path / "train_and_wait.py", tmp_path / "go", tmp_path / "out"
+    script.write_text(HOLDS_VALIDATION)
+    command = training(tiny_data, out, "lwc", UPDATES, "--batch-size-valid", "5")
+    started = Started(["python", str(script), *command[1:]], tmp_path / "log", GO=str(go))
+    started.wait_until((tmp_path / "go.waits").exists)
+    started.signal(signal.SIGTERM)
+    assert not (out / "checkpoint_last.pt").exists()
+    (tmp_path / "go.1").touch()
+    started.wait_until((out / "checkpoint_last.pt").exists)
+    started.end(signal.SIGKILL)
+    assert_resumed(run(*command), 10)
+    assert_same_end(out, undisturbed("lwc"))
+
+
+@LONG
 @pytest.mark.parametrize(
     "flags",
     [
         pytest.param(("--batch-size", "999", "--max-tokens", "9999"), id="one update an epoch"),
-        pytest.param(("--validate-interval-updates", "1"), id="validated each time", marks=LONG),
+        pytest.param(("--validate-interval-updates", "1"), id="validated each time"),
     ],
 )
 def test_told_to_end_where_each_update_is_validated(tiny_data, tmp_path, flags):
