@@ -7,6 +7,7 @@ import types
 import warnings
 
 import numpy
+import torch
 from torch import nn
 
 from .hooks import before_fairseq, mends, replaces
@@ -100,6 +101,7 @@ def drop_fused_kernel(init, self, *args, **kwargs):
     init(self, *args, **kwargs)
     for name in FUSED_KERNEL_WEIGHTS:
         delattr(self, name)
+        setattr(self, name, torch.empty(0))  # which TorchScript wants to compile the kernel's call
 
 
 @replaces("fairseq.modules.transformer_layer", "TransformerEncoderLayerBase._load_from_state_dict")

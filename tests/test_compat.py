@@ -16,7 +16,7 @@ from fairseq.file_io import PathManager
 from omegaconf import OmegaConf
 
 import lwc_fairseq_compat
-from conftest import LONG, TINY_TRAINING, hypotheses, run
+from conftest import LONG, TINY_TRAINING, hypotheses, make_transformer, random_batch, run
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.stack import FUSED_KERNEL_WEIGHTS
 
@@ -88,6 +88,13 @@ def test_stock_transformer_has_no_dead_weights_and_loads_checkpoints_that_have()
     assert "fc1.weight" in state and "fc1_weight" not in state and "in_proj_weight" not in state
     old = {**state, **{name: torch.zeros(1) for name in FUSED_KERNEL_WEIGHTS}}
     assert layer.load_state_dict(old).missing_keys == []
+
+
+def test_the_stock_transformer_can_be_compiled_by_torchscript():
+    model = make_transformer()
+    sources, inputs = random_batch([(4, 3), (2, 5)])
+    batch = sources, sources.ne(1).sum(1), inputs
+    torch.testing.assert_close(torch.jit.script(model)(*batch)[0], model(*batch)[0])
 
 
 def test_activation_is_idempotent_and_fairseq_dataclasses_hash_by_identity():
