@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal, TypedDict, Unpack, get_type_hints
 
@@ -133,7 +134,8 @@ class Translator(GeneratorHubInterface):
             verbose: log the hypotheses.
             skip_invalid_size_inputs: has no effect, because sentences that are too long are truncated.
             inference_step_args: none but "prefix_tokens", (B, L), the beginnings of the translations, with padding
-                where they end. Sentences are then translated one by one.
+                where they end. For a right-to-left model, they are the ends of the translations, the last word first.
+                Sentences are then translated one by one.
             prefix_allowed_tokens_fn: see fairseq's `build_generator`.
 
         Raises:
@@ -147,6 +149,8 @@ class Translator(GeneratorHubInterface):
             )
         if not (prefix_allowed_tokens_fn is None or callable(prefix_allowed_tokens_fn)):
             raise UserError(f"generate: prefix_allowed_tokens_fn {prefix_allowed_tokens_fn!r}: give a function")
+        if verbose and options.get("print_alignment") == "soft":
+            raise UserError("generate: verbose shows hard alignments only: leave out print_alignment soft, or verbose")
         others = beam, verbose, skip_invalid_size_inputs, inference_step_args, prefix_allowed_tokens_fn
         if isinstance(tokenized_sentences, Tensor) and tokenized_sentences.dim() == 1:
             return self.generate([tokenized_sentences], *others, **options)[0]
@@ -158,12 +162,15 @@ class Translator(GeneratorHubInterface):
             if not (isinstance(prefixes, Tensor) and prefixes.dim() == 2 and len(prefixes) == len(sources)):
                 what = f"give a tensor with a row for each of {len(sources)} sentences"
                 raise UserError(f"generate: inference_step_args: prefix_tokens: {what}")
+            check_tokens(prefixes, len(self.tgt_dict), "inference_step_args: prefix_tokens")
             if len(sources) > 1:  # fairseq sorts sentences by length, but not their prefixes
                 hypotheses = []
-                for source, prefix in zip(sources, prefixes, strict=True):
-                    others = beam, verbose, False, {"prefix_tokens": prefix[None]}, prefix_allowed_tokens_fn
+                for number, (source, prefix) in enumerate(zip(sources, prefixes, strict=True)):
+                    allowed = prefix_allowed_tokens_fn and partial(call_for, prefix_allowed_tokens_fn, number)
+                    others = beam, verbose, False, {"prefix_tokens": prefix[None]}, allowed
                     hypotheses += self.generate([source], *others, **options)
                 return hypotheses
+            others = beam, verbose, False, {"prefix_tokens": prefixes.to(self.device)}, prefix_allowed_tokens_fn
         with self.lock:
             return super().generate(sources, *others, **options)
 
@@ -178,17 +185,22 @@ class Translator(GeneratorHubInterface):
         check_search(given, method, len(self.tgt_dict))
 
 
-def check_tokens(sources: Iterable[Tensor], types: int) -> list[Tensor]:
-    """Return tokenized sentences as a list.
+def call_for(function: Callable[[int, Tensor], list[int]], number: int, _: int, tokens: Tensor) -> list[int]:
+    """Call `prefix_allowed_tokens_fn` for a sentence that is translated alone, with its number in the whole batch."""
+    return function(number, tokens)
+
+
+def check_tokens(sources: Iterable[Tensor], types: int, name: str = "tokenized_sentences") -> list[Tensor]:
+    """Return tokenized sentences, the argument `name` of `generate`, as a list.
 
     Raises:
-        UserError: they are no tensors (n,) of whole numbers below `types`, the size of the source vocabulary.
+        UserError: they are no tensors (n,) of whole numbers below `types`, the size of the vocabulary.
     """
     if not isinstance(sources, Iterable) or (isinstance(sources, Tensor) and sources.dim() == 0):
-        raise UserError(f"generate: tokenized_sentences: a {type(sources).__name__}: give tensors, as encode returns")
+        raise UserError(f"generate: {name}: a {type(sources).__name__}: give tensors, as encode returns")
     tokens = list(sources)
     for number, row in enumerate(tokens):
-        where = f"generate: tokenized_sentences: number {number} (from 0)"
+        where = f"generate: {name}: number {number} (from 0)"
         if not isinstance(row, Tensor):
             raise UserError(f"{where} is a {type(row).__name__}: give tensors, as encode returns them")
         if row.dim() != 1 or not len(row) or row.dtype not in (torch.int64, torch.int32):
@@ -294,16 +306,22 @@ def check_arguments(checkpoint: Source | Sequence[Source], files: dict, others: 
         raise UserError(f"load: checkpoint {checkpoint!r}: give the path of a file, or a list of paths")
     if not paths:
         raise UserError("load: checkpoint: the list is empty: give at least one file")
-    kinds = {**get_type_hints(load), **get_type_hints(Settings)}
+    kinds = {**get_type_hints(load), **get_type_hints(Settings), **get_type_hints(SearchOptions)}
     for name, value in {**files, **others}.items():
         if name in kinds:
             check_type(name, value, kinds[name], "load")
+        if name in ("batch_size", "max_tokens") and value is not None and value < 1:
+            raise UserError(f"load: {name} {value}: must be at least 1")
     for name, path in [*(("checkpoint", path) for path in paths), *files.items()]:
         if path and not Path(path).exists() and not (name == "checkpoint" and is_address(path)):
             raise UserError(f"{name} {path}: no such file or folder")
         if path and name != "checkpoint" and Path(path).is_dir() != (name == "data"):
             raise UserError(f"{name} {path}: give a {'folder' if name == 'data' else 'file'}")
     tokenizer = others["tokenizer"]
+    if others["detokenize"] and not tokenizer and (files["bpe_codes"] or files["sentencepiece_model"]):
+        raise UserError(
+            "detokenize follows text.yaml, which bpe_codes or sentencepiece_model replaces: leave one of the two out"
+        )
     if tokenizer and tokenizer not in TOKENIZER_REGISTRY:
         raise UserError(f"load: tokenizer {tokenizer}: choose {', '.join(TOKENIZER_REGISTRY)}")
     return paths

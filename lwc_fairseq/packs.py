@@ -83,7 +83,8 @@ def write_pack(state: Mapping, data: Path, card: Path, out: Path) -> None:
                 for path in sorted(folder.iterdir()):
                     archive.write(path, path.name)
     except OSError as error:
-        raise UserError(f"{out}: {error.strerror}") from error
+        named = str(error.filename or out)
+        raise UserError(f"{out if named.startswith(str(out)) else named}: {error.strerror}") from error
 
 
 def without_training(state: Mapping, languages: dict[str, str]) -> dict:
@@ -156,7 +157,7 @@ def unpack(source: str | os.PathLike) -> Path:
     if expected is None:
         raise UserError(f"{url}: add the checksum that is published with it: {url}#sha256=…")
     folder = cache / expected.lower()
-    if folder.exists():
+    if (folder / MODEL).exists():
         return folder
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "pack.zip"
@@ -181,11 +182,17 @@ def download(url: str, path: Path) -> None:
 
 
 def unpack_file(pack: Path, folder: Path) -> Path:
-    """Unpack a file, unless it was unpacked before, and return the folder, which its checksum names."""
+    """Unpack a file, unless it was unpacked before, and return the folder, which its checksum names.
+
+    A folder that has lost files, as to a program that removes old ones, is made again.
+    """
     cache = folder.parent
-    if folder.exists():
-        return folder
     try:
+        if folder.exists():
+            with zipfile.ZipFile(pack) as archive:
+                if all((folder / name).exists() for name in archive.namelist()):
+                    return folder
+            shutil.rmtree(folder, ignore_errors=True)
         cache.mkdir(parents=True, exist_ok=True)
         with whole_file(folder) as making, zipfile.ZipFile(pack) as archive:
             size, free = sum(member.file_size for member in archive.infolist()), shutil.disk_usage(cache).free

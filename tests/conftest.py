@@ -88,10 +88,10 @@ def make_rnmt(
     return make_model(ARCH_MODEL_REGISTRY[variant], config, *map(make_dictionary, types), dtype, seed)
 
 
-def make_transformer(types: int = 17, arch: str = "transformer_small") -> torch.nn.Module:
+def make_transformer(types: int = 17, arch: str = "transformer_small", **settings) -> torch.nn.Module:
     """fairseq's Transformer, small, in single precision, with its own initial weights and without dropout."""
     sizes = {"encoder_embed_dim": 16, "encoder_ffn_embed_dim": 16, "encoder_layers": 2, "decoder_layers": 2}
-    args = argparse.Namespace(**sizes, dropout=0.0)
+    args = argparse.Namespace(**sizes, dropout=0.0, **settings)
     ARCH_CONFIG_REGISTRY[arch](args)
     task = SimpleNamespace(source_dictionary=make_dictionary(types), target_dictionary=make_dictionary(types))
     return ARCH_MODEL_REGISTRY[arch].build_model(args, task).eval()

@@ -162,6 +162,28 @@ def test_each_sentence_has_its_own_prefix(model):
     for wrong in (prefixes[:2], prefixes[0], [[5], [6], [7]]):
         with pytest.raises(UserError, match="prefix_tokens: give a tensor with a row for each of 3 sentences"):
             model.generate(sources, inference_step_args={"prefix_tokens": wrong})
+    for wrong in (prefixes.float(), prefixes + 48):
+        with pytest.raises(UserError, match=r"inference_step_args: prefix_tokens: number 0 \(from 0\)"):
+            model.generate(sources, inference_step_args={"prefix_tokens": wrong})
+
+
+def test_words_are_allowed_by_sentence_beside_prefixes(model):
+    numbers = []
+
+    def allowed(number, tokens):
+        numbers.append(number)
+        return [2, 5 + number, 10 + number]
+
+    sources, prefixes = [model.encode(line) for line in ("ba de", "fi", "go")], torch.tensor([[5], [6], [7]])
+    best = [
+        first["tokens"].tolist()
+        for first, *_ in model.generate(
+            sources, inference_step_args={"prefix_tokens": prefixes}, prefix_allowed_tokens_fn=allowed, max_len_b=4
+        )
+    ]
+    assert set(numbers) == {0, 1, 2}
+    for number, (prefix, *words) in enumerate(best):
+        assert prefix == 5 + number and set(words) <= {2, prefix, 10 + number}
 
 
 def test_a_path_with_a_colon(tiny_checkpoint, tiny_data, tmp_path):
@@ -179,6 +201,8 @@ def test_other_arguments_of_generate(model):
         model.generate(sources, sampling=True, prefix_allowed_tokens_fn=lambda *_: [2])
     with pytest.raises(UserError, match="prefix_allowed_tokens_fn allows no translation of a sentence"):
         model.generate(sources, prefix_allowed_tokens_fn=lambda *_: [7])
+    with pytest.raises(UserError, match="generate: verbose shows hard alignments only"):
+        model.generate(sources, verbose=True, print_alignment="soft")
     with pytest.raises(UserError, match="score: is for language models"):
         model.score(SENTENCES)
     assert model.translate([]) == [] and model.generate([]) == []
@@ -193,6 +217,9 @@ def test_other_arguments_of_generate(model):
         ((None, {"detokenize": "no"}), "load: detokenize 'no': must be True or False"),
         ((None, {"gnmt_length_penalty": "no"}), "load: gnmt_length_penalty 'no': must be True or False"),
         ((None, {"batch_size": "8"}), "load: batch_size '8': must be a whole number or None"),
+        ((None, {"max_tokens": 0}), "load: max_tokens 0: must be at least 1"),
+        ((None, {"lenpen": "x"}), "load: lenpen 'x': must be a number"),
+        ((None, {"bpe_codes": "setup.py", "detokenize": True}), "detokenize follows text.yaml, which bpe_codes"),
         ((None, {"max_source_positions": "x"}), "load: max_source_positions: Value 'x' of type 'str'"),
         ((None, {"reverse_target": True}), "load: reverse_target: the checkpoint says how it was trained"),
         ((None, {"tokenizer": "mooses"}), "load: tokenizer mooses: choose "),

@@ -206,6 +206,21 @@ def test_two_processes_unpack_at_once(pack, cache, monkeypatch):
     assert unpack(pack) == cache / checksum(pack) and [path.name for path in cache.iterdir()] == [checksum(pack)]
 
 
+def test_a_folder_that_has_lost_files_is_unpacked_again(pack, address, cache):
+    for source in (pack, f"{address}#sha256={checksum(pack)}"):
+        whole = sorted(path.name for path in unpack(source).iterdir())
+        (cache / checksum(pack) / "model.pt").unlink()
+        assert sorted(path.name for path in unpack(source).iterdir()) == whole
+
+
+def test_other_commands(pack, tiny_data, tmp_path):
+    """One that reads attention takes it, one for checkpoints says that it does not."""
+    run("lwc-fairseq", "align", pack, "--data", tiny_data, "--out", tmp_path / "links")
+    assert len((tmp_path / "links").read_text().splitlines()) == 20
+    message = refusal("average", pack, "--out", tmp_path / "b.pt")
+    assert f"{pack}: a pack, which is for translation: give a checkpoint" in message
+
+
 def test_what_is_missing(tiny_checkpoint, tiny_data, data, pack, tmp_path):
     card, out = pack.parent / "card.md", tmp_path / "a.zip"
     command = ("lwc-fairseq", "pack", tiny_checkpoint, "--out", out)

@@ -18,6 +18,7 @@ from fairseq.dataclass.configs import GenerationConfig
 from fairseq.models import BaseFairseqModel
 from fairseq.search import BeamSearch
 from fairseq.tasks import FairseqTask
+from fairseq.utils import resolve_max_positions
 from torch import Tensor, nn
 from tqdm import tqdm
 
@@ -27,6 +28,7 @@ from lwc_fairseq_compat.data import require_targets
 from ..data.reverse import is_reversed, reverse_words, reversed_order
 from ..files import write_whole
 from ..models.interface import ReverseContextModel, attention_weights
+from ..packs import MODEL, is_pack, unpack
 
 MEAN = "mean"
 """Replaces the number of a layer, and selects the mean over all layers."""
@@ -86,27 +88,36 @@ class Panel:
         return [token for tokens in self.sides for token in tokens]
 
 
-def load(checkpoint: str, data: str) -> tuple[nn.Module, FairseqTask]:
-    """Load a trained model, on a GPU if there is one, and its task. Raises UserError if there is no such checkpoint or
-    folder of binary data."""
+def load(checkpoint: str, data: str) -> tuple[BaseFairseqModel, FairseqTask]:
+    """Load a trained model, a checkpoint or a pack, on a GPU if there is one, and its task. Raises UserError if there
+    is no such file or folder of binary data."""
     if not Path(data).is_dir():
         raise UserError(f"--data {data}: no such folder")
     if not Path(checkpoint).is_file():
         raise UserError(f"{checkpoint}: no such checkpoint")
-    (model,), _, task = load_model_ensemble_and_task([checkpoint], arg_overrides={"data": data})
+    path = str(unpack(checkpoint) / MODEL) if is_pack(checkpoint) else checkpoint
+    (model,), _, task = load_model_ensemble_and_task([path], arg_overrides={"data": data})
     return model.to("cuda" if torch.cuda.is_available() else "cpu").eval(), task
 
 
-def force(model: nn.Module, task: FairseqTask, subset: str) -> Iterator[Forced]:
+def force(model: BaseFairseqModel, task: FairseqTask, subset: str) -> Iterator[Forced]:
     """Yield the attention of a model that is forced to produce the references of a subset of the task's data, in order
     of length.
 
-    Raises UserError if there is no such subset, it has no references, or the model's attention cannot be read.
+    Raises UserError if there is no such subset, it has no references, a sentence is too long for the model, or the
+    model's attention cannot be read.
     """
     task.load_dataset(subset)
     dataset = task.dataset(subset)
     require_targets(dataset, "word alignment")
-    batches = task.get_batch_iterator(dataset, max_sentences=50, max_positions=None)
+    longest = resolve_max_positions(task.max_positions(), model.max_positions())
+    _, too_long = dataset.filter_indices_by_size(dataset.ordered_indices(), longest)
+    if too_long:
+        raise UserError(
+            f"{subset}: sentence {min(too_long) + 1} is too long for the model, which reads {longest[0]} tokens and "
+            f"writes {longest[1]}: make the data without it"
+        )
+    batches = task.get_batch_iterator(dataset, max_sentences=50)
     for sample in tqdm(batches.next_epoch_itr(shuffle=False), desc="reading attention", leave=False):
         if sample:
             yield from force_batch(model, task, sample)

@@ -30,7 +30,7 @@ def average_command(args: argparse.Namespace) -> int:
         if len(paths) != 1:
             raise UserError(f"--last {args.last}: give one folder, not {len(paths)} paths")
         paths = newest_epochs(paths[0], args.last)
-    make_place(args.out)
+    make_place(args.out, inputs=paths)
     average_checkpoints(paths, args.out)
     print(f"wrote {args.out}, the mean of {', '.join(map(str, paths))}")
     return 0
@@ -110,6 +110,10 @@ def read(path: Path) -> dict:
 
     from lwc_fairseq_compat.checkpoints import check_sums, check_weights, unread_checkpoint
 
+    from ..packs import is_pack
+
+    if is_pack(path):
+        raise UserError(f"{path}: a pack, which is for translation: give a checkpoint")
     try:
         check_sums(path)
         state = torch.load(path, map_location="cpu")

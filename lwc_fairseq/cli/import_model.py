@@ -59,7 +59,7 @@ def import_command(args: argparse.Namespace) -> int:
     from .average import read
 
     logging.getLogger("fairseq").setLevel(logging.WARNING)
-    make_place(args.new, "NEW")
+    make_place(args.new, "NEW", inputs=[args.old])
     state = read(args.old)
     try:
         new, flags = convert(state, args.data)

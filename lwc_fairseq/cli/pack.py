@@ -29,7 +29,7 @@ def pack_command(args: argparse.Namespace) -> int:
         raise UserError(f"--card {args.card}: no such file")
     if not args.data.is_dir():
         raise UserError(f"--data {args.data}: no such folder")
-    make_place(args.out)
+    make_place(args.out, inputs=[args.checkpoint, args.card])
     from ..packs import write_pack
     from .average import read
 

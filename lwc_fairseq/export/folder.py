@@ -113,12 +113,20 @@ def graphs_of(network: BaseFairseqModel, checkpoint: str) -> Callable[[Any, Path
         from .lwc import write_graphs
     elif isinstance(network, RecurrentModel) and not isinstance(network, (NSCModel, RNMTModel)):
         from .recurrent import write_graphs
-    elif isinstance(network, TransformerModelBase) and not isinstance(network, ContextGateTransformer):
+    elif (
+        isinstance(network, TransformerModelBase)
+        and not isinstance(network, ContextGateTransformer)
+        and network.decoder.adaptive_softmax is None
+        and network.decoder.project_in_dim is None
+        and network.decoder.project_out_dim is None
+        and all(layer.encoder_attn is not None for layer in network.decoder.layers)
+    ):
         from .transformer import write_graphs
     else:
         raise UserError(
             f"{checkpoint}: a {type(network).__name__} cannot be exported: give an LWC Transformer without ablations, "
-            "a recurrent model that translates alone, or a Transformer of fairseq without a context gate"
+            "a recurrent model that translates alone, or a Transformer of fairseq without a context gate, an adaptive "
+            "softmax, or a decoder of another width than its embeddings or without attention to the source"
         )
     return write_graphs
 

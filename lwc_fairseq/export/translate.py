@@ -348,7 +348,8 @@ def main() -> None:
     size = 1 if sys.stdin.isatty() else 1024  # lines that are read before they are translated
     while lines := [line.removesuffix("\n") for line in islice(sys.stdin, size)]:
         for translations in model.translate(lines, args.n_best, args.batch_size, **search):
-            for score, text in translations:
+            # An empty line has one translation, and N lines all the same.
+            for score, text in (*translations, *translations[-1:] * (args.n_best - len(translations))):
                 print(f"{score:.4f}\t{text}" if args.scores else text)
         sys.stdout.flush()
     if model.missing:

@@ -209,10 +209,12 @@ class ConcatTranslationTask(TranslationTask):
         replaces_unk = getattr(args, "replace_unk", None) is not None
         others = [getattr(args, name, None) for name in ("score_reference", "lm_path")]
         others += [alignment, replaces_unk, self.cfg.reverse_target, self.cfg.reverse_from_data]
+        others.append(prefix_allowed_tokens_fn)  # which knows the words before a word, not those after it
         if self.cfg.agreement_path and any(others):
             raise UserError(
                 "--agreement-path cannot be combined with --reverse-target, --reverse-from-data, --print-alignment, "
-                "--replace-unk, --score-reference or --lm-path: leave those out (--path names left-to-right models)"
+                "--replace-unk, --score-reference, --lm-path or prefix_allowed_tokens_fn: leave those out (--path "
+                "names left-to-right models)"
             )
         alpha, unnormalized = getattr(args, "lenpen", 1.0), getattr(args, "unnormalized", False)
         penalty = choose_penalty(alpha, self.cfg.gnmt_length_penalty, unnormalized)

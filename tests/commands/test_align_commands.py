@@ -4,8 +4,10 @@ The target is the source from right to left.
 """
 
 import json
+import re
 
 import pytest
+import torch
 
 from conftest import LONG, TINY_TRAINING, refusal, run
 from lwc_fairseq.analysis.alignment import pharaoh
@@ -73,6 +75,14 @@ def test_wrong_input_is_named(tiny_data, tiny_checkpoint, gold, tmp_path):
         ),
     ):
         assert message in refusal(*command)
+
+
+def test_a_sentence_that_is_too_long_for_the_model(tiny_checkpoint, tiny_data, tmp_path):
+    state = torch.load(tiny_checkpoint)
+    state["cfg"]["task"]["max_source_positions"] = state["cfg"]["model"]["max_source_positions"] = 5
+    torch.save(state, tmp_path / "short.pt")
+    said = refusal("align", tmp_path / "short.pt", "--data", tiny_data)
+    assert re.search(r"test: sentence \d+ is too long for the model, which reads 5 tokens and writes 1024", said)
 
 
 def test_a_table_of_error_rates(tiny_data, gold, tmp_path):

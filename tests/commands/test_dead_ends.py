@@ -17,6 +17,7 @@ from conftest import (
     TINY_TRAINING,
     binarize,
     hypotheses,
+    refusal,
     refused,
     run,
     run_python,
@@ -424,6 +425,18 @@ def test_an_out_that_is_a_folder(tiny_data, tiny_checkpoint, tmp_path):
     for command in commands:
         assert f"--out {out}: a folder; give the name of a file" in refused("lwc-fairseq", *command, "--out", out)
     assert list(tmp_path.iterdir()) == [out]
+
+
+def test_an_out_that_is_read(tiny_data, tiny_checkpoint, tmp_path):
+    model = tmp_path / "model.pt"
+    shutil.copy(tiny_checkpoint, model)
+    shutil.copytree(tiny_data, tmp_path / "data")
+    (tmp_path / "data" / "text.yaml").write_text("source: de\ntarget: en\n")
+    pack = ("pack", model, "--data", tmp_path / "data", "--card", ROOT / "README.md", "--out", model)
+    average, convert = ("average", model, "--out", model), ("import", model, model, "--data", tiny_data)
+    for command, option in ((average, "--out"), (pack, "--out"), (convert, "NEW")):
+        assert f"{option} {model}: this file is read, and would be lost: give another name" in refusal(*command)
+    assert model.read_bytes() == tiny_checkpoint.read_bytes()
 
 
 IMPATIENT = """

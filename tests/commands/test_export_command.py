@@ -16,10 +16,10 @@ import torch
 import yaml
 from sentencepiece import SentencePieceTrainer
 
-from conftest import FAMILIES, LONG, ROOT, TASK, TINY_RECURRENT, TINY_TRAINING, refusal, refused, run
+from conftest import FAMILIES, LONG, ROOT, TASK, TINY_RECURRENT, TINY_TRAINING, make_transformer, refusal, refused, run
 from environments import environment_without
 from lwc_fairseq import load
-from lwc_fairseq.export.folder import check_scores
+from lwc_fairseq.export.folder import check_scores, graphs_of
 from lwc_fairseq.export.translate import Text
 from lwc_fairseq.preparation import Words, copy_preparation, make_subwords, read_preparation
 from lwc_fairseq_compat import UserError
@@ -106,7 +106,7 @@ class TestTranslations:
         _, folder = exported
         best = translate(folder, text, "--beam", "3").stdout.splitlines()
         lines = translate(folder, text, "--beam", "3", "--n-best", "3").stdout.splitlines()
-        assert lines[::3][:4] == best[:4] and len(set(lines[:3])) == 3
+        assert lines[::3] == best and len(lines) == 3 * len(best) and len(set(lines[:3])) == 3
 
     def test_a_beam_that_is_too_wide(self, exported, translate, text):
         _, folder = exported
@@ -220,6 +220,14 @@ OTHERS = {
     "LWCTransformerModel": (*FAMILIES["lwc"], "--separate-attention"),
     "ContextGateTransformer": (*TINY_TRANSFORMER, "--arch", "transformer_context_gate"),
 }
+
+
+@pytest.mark.parametrize(
+    "settings", [{"adaptive_softmax_cutoff": "10,12"}, {"decoder_output_dim": 8}, {"no_cross_attention": True}], ids=str
+)
+def test_a_transformer_with_other_parts_is_refused(settings):
+    with pytest.raises(UserError, match=r"model.pt: a TransformerModel cannot be exported: give "):
+        graphs_of(make_transformer(arch="transformer", **settings), "model.pt")
 
 
 @pytest.mark.parametrize("name", [name if name == "LSTMModel" else pytest.param(name, marks=LONG) for name in OTHERS])

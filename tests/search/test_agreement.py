@@ -67,14 +67,17 @@ def test_agreement_equals_brute_force(penalty):
         ({}, {"replace_unk": ""}),
         ({}, {"score_reference": True}),
         ({}, {"lm_path": "lm.pt"}),
+        ({}, {"prefix_allowed_tokens_fn": print}),
     ],
 )
 def test_options_that_do_not_go_with_it_are_refused(task_options, options):
     dictionary = make_dictionary(TYPES)
     config = ConcatTranslationConfig(agreement_path="r2l.pt", **task_options)
     task = ConcatTranslationTask(config, dictionary, dictionary)
+    allowed = options.get("prefix_allowed_tokens_fn")
+    generation = GenerationConfig(**({} if allowed else options))
     with pytest.raises(ValueError, match="--agreement-path cannot be combined with --reverse-target"):
-        task.build_generator([make_deepatt("rnnsearch")], GenerationConfig(**options))
+        task.build_generator([make_deepatt("rnnsearch")], generation, prefix_allowed_tokens_fn=allowed)
 
 
 def test_prefixes_constraints_and_validation_are_refused():
