@@ -383,8 +383,9 @@ class TestTasksForOtherModels:
         assert len(hypotheses(run("fairseq-interactive", tiny_data, *flags, stdin=TEXT).stdout)) == 2
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", ["abd", pytest.param("deepatt", marks=LONG)])
 def test_shared_embeddings(tiny_data, tmp_path, family):
+    """LWC always shares them."""
     run(*training(tiny_data, tmp_path, *TASK, *FAMILIES[family], "--share-all-embeddings"))
     weights = torch.load(tmp_path / "checkpoint_last.pt")["model"]
     types = 48  # of the joined dictionary

@@ -55,7 +55,8 @@ class TestTraining:
         assert "early stop since valid performance hasn't improved for last 2 runs" in log
         epochs = sorted(path.name for path in tmp_path.glob("checkpoint[0-9]*.pt"))
         assert epochs == ["checkpoint3.pt"]
-        assert saved(tmp_path, "checkpoint_best.pt")["extra_state"]["best"] >= 0
+        bleu = max(map(float, re.findall(r" \| bleu ([\d.]+) ", log)))
+        assert saved(tmp_path, "checkpoint_best.pt")["extra_state"]["best"] == pytest.approx(bleu, abs=0.01)
 
     @LONG
     def test_an_update_of_several_batches(self, tiny_data, tmp_path, family):

@@ -261,7 +261,7 @@ class TestConfiguration:
         assert not model.encoder.embedding.weight[PAD].any() and not model.decoder.embedding.weight[PAD].any()
 
     def test_shared_embeddings(self):
-        model = self.build((20, 20), share_all_embeddings=True)
+        model = self.build((20, 20), share_all_embeddings=True, embed_dim=4, hidden_dim=6)
         assert model.encoder.embedding.weight is model.decoder.embedding.weight is model.decoder.output.weight
         assert not model.decoder.output.weight[PAD].any()
         with pytest.raises(
