@@ -222,7 +222,10 @@ def test_other_criteria_and_models(tiny_data, tmp_path):
 
 @pytest.mark.parametrize(
     ("optimizer", "expected"),
-    [("rmsprop", {"rho": 0.95, "eps": 1e-4, "momentum": 0}), ("fused_adam", {"betas": (0.9, 0.999), "fused": True})],
+    [
+        ("rmsprop", {"rho": 0.95, "eps": 1e-4, "momentum": 0}),
+        pytest.param("fused_adam", {"betas": (0.9, 0.999), "fused": True}, marks=LONG),
+    ],
 )
 def test_optimizers_that_fairseq_lacks(tiny_data, tmp_path, optimizer, expected):
     """Their state is saved, and training goes on from it."""

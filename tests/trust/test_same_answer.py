@@ -44,8 +44,7 @@ class TestSameAnswer:
         whole = translate(family)
         shards = [translate(family, "--batch-size", "3", "--num-shards", "3", "--shard-id", i) for i in range(3)]
         assert_same({number: found for shard in shards for number, found in shard.items()}, whole)
-        for threads in ("1", "2"):
-            assert_same(translate(family, OMP_NUM_THREADS=threads), whole)
+        assert_same(translate(family, OMP_NUM_THREADS="2"), whole)
 
     @ONE_FAMILY
     def test_of_any_order(self, tiny_data, checkpoints, family):
