@@ -16,7 +16,19 @@ import torch
 import yaml
 from sentencepiece import SentencePieceTrainer
 
-from conftest import FAMILIES, LONG, ROOT, TASK, TINY_RECURRENT, TINY_TRAINING, make_transformer, refusal, refused, run
+from conftest import (
+    FAMILIES,
+    LONG,
+    ROOT,
+    TASK,
+    TINY_RECURRENT,
+    TINY_TRAINING,
+    make_rnmt,
+    make_transformer,
+    refusal,
+    refused,
+    run,
+)
 from environments import environment_without
 from lwc_fairseq import load
 from lwc_fairseq.export.folder import check_scores, graphs_of
@@ -220,6 +232,12 @@ OTHERS = {
     "LWCTransformerModel": (*FAMILIES["lwc"], "--separate-attention"),
     "ContextGateTransformer": (*TINY_TRANSFORMER, "--arch", "transformer_context_gate"),
 }
+
+
+def test_recurrent_models_without_graphs_are_refused():
+    for variant in ("rnmt", "abd_rnmt"):
+        with pytest.raises(UserError, match=r"model.pt: a \w+ cannot be exported: give "):
+            graphs_of(make_rnmt(variant), "model.pt")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
 from reference_abd_rnmt import backward_pass, forward_pass, greedy_reverse, loss
 from torch.nn import functional as F
 
@@ -301,3 +302,12 @@ def test_the_commands(variant, tiny_data, tmp_path):
     if variant == "abd_rnmt":
         lines = run(*generate, "--print-reverse").stdout.splitlines()
         assert sum(line.startswith("R-") for line in lines) == 20
+
+
+@pytest.mark.parametrize(("variant", "expected"), [("rnmt", 54.4e6), ("abd_rnmt", 78.6e6)])
+def test_parameters(variant, expected):
+    """With 30,000 types on each side; docs/models.md has these numbers."""
+    task = SimpleNamespace(source_dictionary=make_dictionary(30_000), target_dictionary=make_dictionary(30_000))
+    with torch.device("meta"):
+        model = ARCH_MODEL_REGISTRY[variant].build_model(MODEL_DATACLASS_REGISTRY[variant](), task)
+    assert sum(parameter.numel() for parameter in model.parameters()) == pytest.approx(expected, abs=0.05e6)

@@ -77,3 +77,8 @@ def test_replacing_unknown_words_keeps_the_length_penalty():
     generator = make_task(gnmt_length_penalty=True).build_generator([model], Namespace(beam=2, replace_unk=""))
     assert isinstance(generator.generator, SequenceGeneratorWithAlignment)
     assert generator.penalty(7) == 2
+
+
+def test_buckets_are_refused():
+    with pytest.raises(ValueError, match="--num-batch-buckets 2: concat_translation packs batches without padding"):
+        make_task(num_batch_buckets=2).load_dataset("train")
