@@ -6,6 +6,7 @@ import io
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -182,6 +183,11 @@ def run_python(*arguments, check: bool = True, cwd: Path = ROOT, path: Sequence[
     """
     done = FRONT_DOOR.run(["python", *map(str, arguments)], cwd, path=path)
     return checked(done) if check else done
+
+
+def heed_interrupt() -> None:
+    """Undo that a script that runs the tests with `&` makes them, and all that they start, ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def checked(done):

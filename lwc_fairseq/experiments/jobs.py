@@ -60,9 +60,8 @@ class Job:
 
     @property
     def done(self) -> bool:
-        """Whether the last step is done. All translations count as the last step."""
-        last = list(self.generations()) or list(self.steps())[-1:]
-        return self.has_flags and all(self.folder.result(step).exists() for step in last)
+        """Whether the last step is done."""
+        return self.has_flags and self.folder.is_done(self.steps())
 
     def refusal(self) -> str | None:
         """Return the reason why the files in the folder cannot be used, or None.

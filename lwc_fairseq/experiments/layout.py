@@ -65,6 +65,12 @@ class RunFolder:
         file = self.path / RESULTS[kind]
         return file.with_stem(f"{file.stem}.{subset}") if subset else file
 
+    def is_done(self, steps: Iterable[str]) -> bool:
+        """Return whether the last of the steps of a run is done. All translations count as the last step."""
+        names = list(steps)
+        last = [step for step in names if step.startswith("generate")] or names[-1:]
+        return all(self.result(step).exists() for step in last)
+
     def checkpoint(self, averaged: bool) -> Path:
         """Return the checkpoint that generation uses."""
         return self.result("average") if averaged else self.path / "checkpoint_best.pt"

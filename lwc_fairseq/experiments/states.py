@@ -144,7 +144,7 @@ def is_log(path: Path) -> bool:
 
 
 def runs_of_table(planned: list[Planned]) -> list[Run]:
-    unfinished = [run.folder for run in planned if not is_finished(run)]
+    unfinished = [run.folder for run in planned if not run.folder.is_done(run.steps)]
     submissions = {folder: job for folder in unfinished if (job := read_submission(folder))}
     try:
         queue = look(submissions.values())
@@ -160,12 +160,6 @@ def runs_of_table(planned: list[Planned]) -> list[Run]:
     return list(runs.values())
 
 
-def is_finished(run: Planned) -> bool:
-    """As `Job.done`."""
-    last = [step for step in run.steps if step.startswith("generate")] or run.steps[-1:]
-    return all(run.folder.result(step).exists() for step in last)
-
-
 def state_of(run: Planned, queued: str, others: dict[RunFolder, Run]) -> tuple[str, str]:
     """Return the state of a run, and a note.
 
@@ -174,7 +168,7 @@ def state_of(run: Planned, queued: str, others: dict[RunFolder, Run]) -> tuple[s
         others: the runs before it.
     """
     folder = run.folder
-    if is_finished(run):
+    if folder.is_done(run.steps):
         return DONE, ""
     step = next(step for step in run.steps if not folder.result(step).exists())
     doing = VERBS[step.partition(".")[0]]

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import pytest
 from test_runner import make_job, ran
 
-from conftest import LONG, ROOT, refusal, run
+from conftest import LONG, ROOT, heed_interrupt, refusal, run
 from lwc_fairseq.experiments import cluster
 from lwc_fairseq.experiments.cluster import ClusterRunner, NodeTask, cancel_all
 from lwc_fairseq.experiments.jobs import Job, JobFailed
@@ -409,7 +409,7 @@ def test_a_table_runs_on_slurm(tiny_data, tmp_path):
         return json.loads((out / row / "seed1" / "job").read_text())["number"]
 
     with (tmp_path / "said").open("w") as said:
-        process = subprocess.Popen(command, cwd=ROOT, stderr=said, stdout=said)
+        process = subprocess.Popen(command, cwd=ROOT, stderr=said, stdout=said, preexec_fn=heed_interrupt)
         wait_for("preempted", "begin training epoch 2")
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 128 + signal.SIGINT

@@ -24,6 +24,7 @@ from conftest import (
     TWO_PROCESSES,
     assert_resumed,
     assert_same_end,
+    heed_interrupt,
     run,
     run_python,
     saved_updates,
@@ -70,11 +71,6 @@ class Started:
     def end(self, number: int) -> int:
         self.signal(number)
         return self.process.wait(timeout=START_LIMIT_S)
-
-
-def heed_interrupt() -> None:
-    """Undo that a script that runs the tests with `&` makes them, and all that they start, ignore Ctrl-C."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def descendants(process: int) -> list[int]:
