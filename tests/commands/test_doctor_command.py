@@ -1,6 +1,7 @@
 """`lwc-fairseq doctor` on this environment, and on broken ones."""
 
 import sys
+from importlib.metadata import version
 
 import pytest
 import torch
@@ -29,7 +30,7 @@ def test_of_a_sound_environment():
         "CUDA",
     ):
         assert name in found
-    assert torch.__version__ in found["torch"] and "active" in found["compatibility"]
+    assert version("torch") in found["torch"] and "active" in found["compatibility"]
 
 
 def test_a_problem_has_a_command_and_an_exit_status(monkeypatch, capsys):
