@@ -141,8 +141,6 @@ def make_table(args: argparse.Namespace) -> int:
     failures = {}
     if runner:
         write_plan(args.out, [*trials, *jobs])
-        for job in (*trials, *jobs):
-            job.folder.failure.unlink(missing_ok=True)  # of an earlier command
         if trials:
             runner.run(trials)
             jobs = settings.jobs(args.seeds)  # with the flags that the trials chose

@@ -169,6 +169,8 @@ class ClusterRunner:
         with Bars(len(jobs), done) as bars:
             try:
                 self._find(unfinished)
+                for folder in unfinished.keys() - self.submissions.keys():  # a job in the queue may just have failed
+                    folder.failure.unlink(missing_ok=True)
                 while unfinished:
                     states = look(self.submissions[folder] for folder in unfinished if folder in self.submissions)
                     for job in list(unfinished.values()):
@@ -251,7 +253,6 @@ class ClusterRunner:
         from submitit.core.utils import FailedJobError
 
         folder = job.folder
-        folder.failure.unlink(missing_ok=True)
         more = {"slurm_dependency": ":".join(["afterok", *after])} if after else {}
         executor = self._executor(folder.submitit, name=f"{folder.row}.{folder.path.name}", **more)
         # Ctrl-C waits until the number is written down. The jobs of this machine inherit that it is blocked, and go on.

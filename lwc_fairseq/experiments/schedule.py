@@ -110,6 +110,8 @@ class Runner:
         prints which ones, and is raised again.
         """
         kept, given = sum(job.done for job in jobs), {job.folder for job in jobs}
+        for folder in given:
+            folder.failure.unlink(missing_ok=True)  # of an earlier command
         threads = ThreadPoolExecutor(len(self.devices), initializer=ignore_user_signals)
         with Bars(len(jobs), kept) as bars, threads as pool:
             try:

@@ -218,6 +218,14 @@ def test_a_job_that_waits_in_vain_is_submitted_again(slurm, follow, jobs):
         assert not jobs[0].folder.failure.exists()
 
 
+def test_the_reason_of_a_job_that_fails_while_the_command_starts_again(slurm, follow, jobs):
+    """SLURM does not know of its end yet."""
+    interrupted(follow, jobs[:1], lambda: slurm.let(1, "RUNNING (None)"))
+    jobs[0].folder.failure.write_text("the reason")
+    failures = follow(jobs[:1], lambda: slurm.let(1, "FAILED (NonZeroExitCode)"), nothing)
+    assert failures == {jobs[0].folder: "the reason"} and slurm.submitted() == 1
+
+
 def test_a_job_that_ended_unnoticed(slurm, follow, jobs):
     """SLURM has forgotten it. It left no reason, but a log."""
     job = jobs[0]
