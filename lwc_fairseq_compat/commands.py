@@ -138,7 +138,8 @@ def check_data_and_languages(cfg):
     """Raises UserError if the data folder is not given, or is a relative path that hydra's folder does not contain, or
     if YAML has read a language as a truth value, as it does with ``no``."""
     data = OmegaConf.select(cfg, "task.data", throw_on_missing=False)
-    if not data and cfg.task is not None and "data" not in cfg.task.keys():  # noqa: SIM118  (`in cfg.task` also wants a value)
+    # `in cfg.task` would also want a value
+    if not data and cfg.task is not None and "data" not in cfg.task.keys():  # noqa: SIM118
         return  # a task without a folder of data, such as dummy_lm
     if not data:
         raise UserError("task.data is missing: add task.data=FOLDER, with the full path")

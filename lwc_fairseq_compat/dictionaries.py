@@ -164,8 +164,9 @@ def compare_words(load_state_dict, self, state_dict):
     Why: fairseq translates into wrong words, without an error. Needed: always.
     """
     check_words(self, state_dict)
-    is_ours = bool(words_in(state_dict))
-    load_state_dict(self, {name: value for name, value in state_dict.items() if name != "dictionaries" or not is_ours})
+    if words_in(state_dict):
+        state_dict = {name: value for name, value in state_dict.items() if name != "dictionaries"}
+    load_state_dict(self, state_dict)
 
 
 @replaces("fairseq.tasks", "setup_task")

@@ -19,6 +19,7 @@ from torch.utils import data
 
 from .errors import UserError
 from .hooks import replaces
+from .saving import is_unsaved, save_if_unsaved
 
 SIGNALS = {signal.SIGTERM: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
 """The signals on which training saves, with the handlers that programs begin with."""
@@ -232,12 +233,10 @@ def save_during_validation(valid_step, self, *args, **kwargs):
 
     Why: a validation that translates may take longer than the scheduler waits. Needed: always.
     """
-    if getattr(self, "saved_updates", None) not in (None, self.get_num_updates()):  # None: it has not begun
+    if is_unsaved(self):  # in all processes or in none
         self.steps_of_validation = getattr(self, "steps_of_validation", -1) + 1
         if termination.is_requested(self.steps_of_validation):
-            from fairseq import checkpoint_utils
-
-            checkpoint_utils.save_checkpoint(self.cfg.checkpoint, self, self._train_iterator, None)
+            save_if_unsaved(self, None)
     return valid_step(self, *args, **kwargs)
 
 

@@ -36,6 +36,11 @@ def save_last_epoch(lr_step, self, epoch, val_loss=None):
     return lr
 
 
+def is_unsaved(trainer):
+    """Return whether the trainer has made an update since the last checkpoint. While it resumes, it has not."""
+    return getattr(trainer, "saved_updates", None) not in (None, trainer.get_num_updates())
+
+
 def save_if_unsaved(trainer, val_loss, has_stepped=False):
     """Save a checkpoint if the trainer has made an update since the last one.
 
@@ -44,7 +49,7 @@ def save_if_unsaved(trainer, val_loss, has_stepped=False):
     """
     from fairseq.checkpoint_utils import save_checkpoint
 
-    if getattr(trainer, "saved_updates", None) not in (None, trainer.get_num_updates()):  # None: it is resuming
+    if is_unsaved(trainer):
         trainer.has_stepped = has_stepped
         save_checkpoint(trainer.cfg.checkpoint, trainer, trainer._train_iterator, val_loss)
 

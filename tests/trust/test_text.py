@@ -86,8 +86,12 @@ def tools(folder, lines) -> None:
     run("lwc-fairseq", "compare", f"system={sys}", "--ref", ref, "--out", folder / "out")
 
 
-def test_every_strange_line_at_once(tiny_data, checkpoints, tmp_path):
-    interactive(tiny_data, checkpoints["lwc"], list(STRANGE), "--buffer-size", "50", "--batch-size", "9")
+@ONE_FAMILY
+def test_every_strange_line_is_translated(tiny_data, checkpoints, family):
+    interactive(tiny_data, checkpoints[family], list(STRANGE), "--buffer-size", "50", "--batch-size", "9")
+
+
+def test_every_strange_line_at_once(tmp_path):
     preprocess(tmp_path, list(STRANGE))
     tools(tmp_path, list(STRANGE))
 
