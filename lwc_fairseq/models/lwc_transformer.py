@@ -41,7 +41,7 @@ from ..modules.mixed_attention import (
     TargetCache,
     attend_packed,
     pad_keys_and_values,
-    step_mask,
+    step_masks,
 )
 from .interface import (
     DecoderAttention,
@@ -367,7 +367,7 @@ class CoordinatedStack(nn.Module):
         new = tokens.size(1)
         positions = torch.arange(target.length, target.length + new, device=tokens.device).expand_as(tokens)
         target.reserve(new)
-        masks = {window: step_mask(source, target, window) for window in set(self.windows)}
+        masks = step_masks(source, target, self.windows)
         attentions = [self.step_attention(source, target, masks[width], i) for i, width in enumerate(self.windows)]
         x = self.embedding(tokens, torch.full_like(tokens, side), positions)
         for layer, attend in zip(self.layers, attentions, strict=True):

@@ -13,6 +13,7 @@ from lwc_fairseq.modules.mixed_attention import (
     attend_packed,
     mixed_attention_mask,
     step_mask,
+    step_masks,
 )
 
 LENGTHS = [(3, 2), (1, 4), (5, 1)]
@@ -57,6 +58,22 @@ def test_new_tokens_do_not_see_later_ones(window, expected):
     target.reserve(2)
     mask = step_mask(source, target, window)[0, 0].eq(0).int()
     assert mask[:, 0].all() and mask[:, 1:].tolist() == expected
+
+
+@pytest.mark.parametrize("tokens_before", [0, 1, 4])
+def test_masks_of_a_single_new_token_are_those_of_each_window(tokens_before):
+    keys = [torch.zeros(2, 1, 3, 2)]
+    source = SourceCache(keys, keys, torch.tensor([[False, False, False], [True, False, False]]))
+    target = TargetCache.beside(source, rows=4)
+    for _ in range(tokens_before):
+        target.reserve(1)
+        target.advance()
+        target.reorder_hypotheses(torch.tensor([1, 1, 2, 2]))  # both hypotheses share the tokens so far
+    target.reserve(1)
+    masks = step_masks(source, target, [None, 1, 2, 3, 4, 9, 2])
+    assert set(masks) == {None, 1, 2, 3, 4, 9}
+    for window, mask in masks.items():
+        assert torch.equal(mask, step_mask(source, target, window))
 
 
 def attention_by_loops(qkv, lengths):
