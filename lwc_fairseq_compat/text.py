@@ -115,11 +115,12 @@ def read_codes_in_any_locale(init, self, cfg):
 
 def use_utf8():
     """Read and write UTF-8 from now on, whatever the locale: standard streams, logs, and files of other packages. A
-    name of a file that is not UTF-8 is written as it is."""
+    name of a file that is not UTF-8 is written as it is. A closed standard input is read as an empty one."""
     with contextlib.suppress(locale.Error):  # a system without this locale
         locale.setlocale(locale.LC_CTYPE, "C.UTF-8")  # the encoding of files that are opened without one
-    if sys.stdin:  # None if it is closed
-        sys.stdin.reconfigure(encoding="utf-8-sig", errors="replace", newline="\n")
+    if sys.stdin is None:  # closed
+        sys.stdin = open(os.devnull)  # noqa: SIM115 (it stays open)
+    sys.stdin.reconfigure(encoding="utf-8-sig", errors="replace", newline="\n")
     for stream in filter(None, (sys.stdout, sys.stderr)):
         stream.reconfigure(encoding="utf-8", errors="surrogateescape")
 

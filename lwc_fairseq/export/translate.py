@@ -338,6 +338,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     args = arguments()
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115 (None if it is closed)
     for stream in (sys.stdin, sys.stdout):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")

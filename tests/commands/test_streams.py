@@ -12,7 +12,7 @@ from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import IndexedRawTextDataset
 from front_door import FrontDoor
 
-from conftest import FRONT_DOOR, LONG, ROOT, TASK, TINY_LWC, TINY_TRAINING, binarize, run
+from conftest import FRONT_DOOR, LONG, ROOT, TASK, TINY_LWC, TINY_TRAINING, binarize, run, run_python
 from lwc_fairseq.preparation import make_subwords
 from lwc_fairseq_compat import UserError
 
@@ -165,3 +165,10 @@ def test_a_reader_of_help_that_ends_early():
     line = "unset PYTHONUNBUFFERED; lwc-fairseq translate --help | true; exit ${PIPESTATUS[0]}"
     done = run("bash", "-c", line, check=False)
     assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
+
+
+def test_a_closed_standard_input_is_an_empty_one(tiny_checkpoint, tiny_data):
+    arguments = ["lwc-fairseq", "translate", str(tiny_checkpoint), "--data", str(tiny_data), "--cpu"]
+    closed = f"import sys; sys.stdin, sys.argv = None, {arguments}"  # as Python has it after `<&-`
+    done = run_python("-c", f"{closed}\nfrom lwc_fairseq.cli import main\nmain()")
+    assert done.stdout == "" and "0 lines" in done.stderr
