@@ -60,7 +60,7 @@ class Translations:
 
 def read_generated(path: Path) -> Translations:
     """Read the source (S-), the best hypothesis (H-) and the reference (T-) of each sentence from the output of
-    fairseq-generate. Raises UserError if the output is not complete."""
+    fairseq-generate. Raises UserError if the output or the set of sentences is not complete."""
     kinds: dict[str, dict[int, str]] = {"S": {}, "H": {}, "T": {}}
     line = ""
     with path.open(encoding="utf-8") as lines:
@@ -71,6 +71,12 @@ def read_generated(path: Path) -> Translations:
     whole = line.startswith("Generate ") and source.keys() == hypotheses.keys() == references.keys()
     if not whole or not hypotheses:
         raise UserError(f"{path}: not the whole output of fairseq-generate; remove it and run the row again")
+    missing = max(hypotheses) + 1 - len(hypotheses)
+    if missing:
+        raise UserError(
+            f"{path}: {missing} of the sentences 0 to {max(hypotheses)} are missing: translate the whole set, without "
+            "--skip-invalid-size-inputs-valid-test"
+        )
     ordered = [[lines[number] for number in sorted(lines)] for lines in (hypotheses, references, source)]
     return Translations(ordered[0], [ordered[1]], ordered[2])
 
@@ -125,10 +131,14 @@ class Score:
 
 
 def bleu(options: Score) -> BLEU:
-    """Return sacrebleu's BLEU metric. Raises UserError if sacrebleu has no such tokenizer."""
+    """Return sacrebleu's BLEU metric. Raises UserError if sacrebleu has no such tokenizer, or the tokenizer needs a
+    package or a file that is not there."""
     if options.tokenize not in BLEU.TOKENIZERS:
         raise UserError(f"score: tokenize: {options.tokenize}: sacrebleu has {', '.join(BLEU.TOKENIZERS)}")
-    return BLEU(tokenize=options.tokenize, lowercase=options.lowercase, force=True)
+    try:
+        return BLEU(tokenize=options.tokenize, lowercase=options.lowercase, force=True)
+    except (RuntimeError, ImportError, OSError) as error:
+        raise UserError(f"score: tokenize: {options.tokenize}: {' '.join(str(error).split())}") from error
 
 
 def score(translations: Translations, options: Score) -> dict:
@@ -152,6 +162,8 @@ def significance(
 
     "randomization": a trial exchanges the translations of the two systems, with probability 1/2 for each sentence of
     each seed. p is the share of trials whose difference, of either sign, exceeds the real one: it is two-sided.
+    sacrebleu leaves out the trials whose difference equals the real one, which are those that exchange all of the k
+    pairs of translations that differ, or none of them. So p is at least 2 / 2^k here.
 
     "bootstrap": a trial draws as many sentences as there are, with replacement (Koehn, *Statistical Significance Tests
     for Machine Translation Evaluation*, EMNLP 2004). p is the share of trials whose difference exceeds the mean of all
@@ -166,14 +178,17 @@ def significance(
         test: a key of `TESTS`.
     """
     chosen = TESTS[test]
-    first = joined(baseline)
+    first, second = joined(baseline), joined(system)
     systems: list[tuple[str, Sequence[str]]]
-    systems = [("baseline", first.hypotheses), ("system", joined(system).hypotheses)]
+    systems = [("baseline", first.hypotheses), ("system", second.hypotheses)]
     _, scores = PairedTest(systems, {"BLEU": bleu(options)}, first.references, chosen.code, chosen.trials)()
     baseline_bleu, system_bleu = scores["BLEU"]
     assert isinstance(baseline_bleu, Result) and isinstance(system_bleu, Result) and system_bleu.p_value is not None
     if baseline_bleu.score == system_bleu.score:
         return 1.0  # sacrebleu's p would be small if no trial's difference exceeds 0
+    if test == RANDOMIZATION:
+        different = sum(one != other for one, other in zip(first.hypotheses, second.hypotheses, strict=True))
+        return max(system_bleu.p_value, 2.0 ** (1 - different))
     return system_bleu.p_value
 
 

@@ -151,6 +151,7 @@ def collect(
     table = settings.table
     scores: dict[RunFolder, dict] = {}
     translations: dict[str, dict[str, dict[int, Translations]]] = {}  # by test, row and seed
+    sizes: dict[str, int] = {}  # the number of sentences of each test, in the first run
     for job in jobs:
         folder, files = job.folder, [job.folder.result(step) for step in job.generations()]
         if folder in failures or not job.has_flags or not files or not all(file.exists() for file in files):
@@ -161,6 +162,9 @@ def collect(
                 scores[folder] = {name: round(100 * value, 2) for name, value in asdict(rate).items()}  # in per cent
             else:
                 outputs = read_outputs(dict(zip(settings.tests, files, strict=True)), references or {}, detokenizer)
+                for name, size in ((name, len(output.hypotheses)) for name, output in outputs.items()):
+                    if size != sizes.setdefault(name, size):
+                        raise UserError(f"{size} translations of the set, of which another run has {sizes[name]}")
                 of_tests = {name: score(output, table.score) for name, output in outputs.items()}
                 scores[folder] = of_tests.pop(ALL) | ({"tests": of_tests} if of_tests else {})
                 for name, output in outputs.items():

@@ -15,6 +15,7 @@ from lwc_fairseq.analysis.translations import (
     significance,
     with_references,
 )
+from lwc_fairseq_compat import UserError
 from sentences import REFERENCES, worse
 
 
@@ -49,6 +50,23 @@ def test_significance(test):
     assert significance(*([other] for other in others), Score(), test) > 0.05
     assert significance([bad, bad], [good, good], Score(), test) < 0.05
     assert significance([bad, good], [good, bad], Score(), test) > 0.5  # better with one seed, worse with the other
+
+
+def test_a_tokenizer_that_cannot_be_loaded_is_refused(monkeypatch):
+    def load(*args, **kwargs):
+        raise RuntimeError("Please install it\nby pip.")
+
+    monkeypatch.setattr(BLEU, "__init__", load)
+    with pytest.raises(UserError, match="score: tokenize: ja-mecab: Please install it by pip"):
+        bleu(Score(tokenize="ja-mecab"))
+
+
+@pytest.mark.parametrize("different", [1, 2, 4])
+def test_p_counts_the_exchanges_that_change_nothing(different):
+    """With k translations that differ, one in 2^(k-1) trials exchanges all of them or none."""
+    hypotheses = [f"{line} x" if i < different else line for i, line in enumerate(REFERENCES)]
+    better, system = ([Translations(lines, [REFERENCES])] for lines in (REFERENCES, hypotheses))
+    assert significance(better, system, Score()) == 2.0 ** (1 - different)
 
 
 @pytest.mark.parametrize("test", TESTS)

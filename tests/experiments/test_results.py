@@ -36,6 +36,18 @@ def test_what_cannot_be_read_is_a_failed_row(tmp_path):
     assert "not the whole output" in results["half"].failed and list(failures) == [jobs[1].folder]
 
 
+def test_a_run_that_translated_fewer_sentences_is_a_failed_one(tmp_path):
+    rows = [Row(name=name, arch="rnnsearch") for name in ("whole", "part")]
+    settings = Settings(Table(title="A table", baseline="whole", rows=rows), Profile(), "data", tmp_path)
+    jobs = settings.jobs(1)
+    for job, hypotheses in zip(jobs, (REFERENCES, REFERENCES[:-1]), strict=True):
+        job.folder.path.mkdir(parents=True)
+        job.folder.result("generate").write_text(generated(hypotheses))
+    whole, part = collect(settings, jobs, {})
+    assert whole.value == 100 and part.value is None
+    assert part.failed == "17 translations of the set, of which another run has 18"
+
+
 def test_a_table_of_two_seeds(tmp_path):
     rows = [
         Row(name="base", arch="rnnsearch", label="Base", x=1.0),
