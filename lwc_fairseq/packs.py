@@ -143,6 +143,14 @@ def is_pack(source: str | os.PathLike) -> bool:
         return False
 
 
+def checkpoint_of(source: str | os.PathLike) -> Path:
+    """Return the checkpoint in a pack, given by its path or address, or the checkpoint itself.
+
+    Raises UserError as :func:`unpack` does.
+    """
+    return unpack(source) / MODEL if is_pack(source) else Path(source)
+
+
 def unpack(source: str | os.PathLike) -> Path:
     """Return the folder of an unpacked pack, in the cache ($XDG_CACHE_HOME/lwc_fairseq, by default ~/.cache/…).
 
@@ -157,7 +165,8 @@ def unpack(source: str | os.PathLike) -> Path:
     if expected is None:
         raise UserError(f"{url}: add the checksum that is published with it: {url}#sha256=…")
     folder = cache / expected.lower()
-    if (folder / MODEL).exists():
+    names = {path.name for path in folder.glob("*")}
+    if names >= {MODEL, FILE, CARD} and sum(name.startswith("dict.") for name in names) == 2:
         return folder
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "pack.zip"

@@ -13,6 +13,7 @@ import torch
 
 from conftest import LONG, TASK, TINY_TRAINING, refusal, refused, run
 from lwc_fairseq import load
+from lwc_fairseq.analysis.attention import load as load_with_task
 from lwc_fairseq.files import checksum
 from lwc_fairseq.packs import is_pack, unpack
 from lwc_fairseq_compat import UserError
@@ -209,8 +210,17 @@ def test_two_processes_unpack_at_once(pack, cache, monkeypatch):
 def test_a_folder_that_has_lost_files_is_unpacked_again(pack, address, cache):
     for source in (pack, f"{address}#sha256={checksum(pack)}"):
         whole = sorted(path.name for path in unpack(source).iterdir())
-        (cache / checksum(pack) / "model.pt").unlink()
-        assert sorted(path.name for path in unpack(source).iterdir()) == whole
+        for name in ("model.pt", "dict.en.txt"):
+            (cache / checksum(pack) / name).unlink()
+            assert sorted(path.name for path in unpack(source).iterdir()) == whole
+
+
+def test_readers_of_attention_take_its_address_and_several_folders(pack, address, tiny_data):
+    data = f"{tiny_data}:{tiny_data}"
+    _, task = load_with_task(f"{address}#sha256={checksum(pack)}", data)
+    assert task.cfg.data == data
+    with pytest.raises(UserError, match="--data none: no such folder"):
+        load_with_task(str(pack), f"{tiny_data}:none")
 
 
 def test_other_commands(pack, tiny_data, tmp_path):

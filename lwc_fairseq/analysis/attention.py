@@ -4,6 +4,7 @@ Letters: B sentences, H heads, m target tokens, n source tokens.
 """
 
 import io
+import os
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ from lwc_fairseq_compat.data import require_targets
 from ..data.reverse import is_reversed, reverse_words, reversed_order
 from ..files import write_whole
 from ..models.interface import ReverseContextModel, attention_weights
-from ..packs import MODEL, is_pack, unpack
+from ..packs import checkpoint_of
 
 MEAN = "mean"
 """Replaces the number of a layer, and selects the mean over all layers."""
@@ -90,13 +91,14 @@ class Panel:
 
 def load(checkpoint: str, data: str) -> tuple[BaseFairseqModel, FairseqTask]:
     """Load a trained model, a checkpoint or a pack, on a GPU if there is one, and its task. Raises UserError if there
-    is no such file or folder of binary data."""
-    if not Path(data).is_dir():
-        raise UserError(f"--data {data}: no such folder")
-    if not Path(checkpoint).is_file():
+    is no such file or folder of binary data. `data` may name several folders, separated as in PATH."""
+    for folder in data.split(os.pathsep):
+        if not Path(folder).is_dir():
+            raise UserError(f"--data {folder}: no such folder")
+    path = checkpoint_of(checkpoint)
+    if not path.is_file():
         raise UserError(f"{checkpoint}: no such checkpoint")
-    path = str(unpack(checkpoint) / MODEL) if is_pack(checkpoint) else checkpoint
-    (model,), _, task = load_model_ensemble_and_task([path], arg_overrides={"data": data})
+    (model,), _, task = load_model_ensemble_and_task([str(path)], arg_overrides={"data": data})
     return model.to("cuda" if torch.cuda.is_available() else "cpu").eval(), task
 
 
@@ -145,21 +147,24 @@ def force_batch(model: nn.Module, task: FairseqTask, sample: dict) -> Iterator[F
 
 
 def translations(
-    model: nn.Module, task: FairseqTask, source: str, target: str | None
+    model: BaseFairseqModel, task: FairseqTask, source: str, target: str | None
 ) -> tuple[list[Hypothesis], list[list[Hypothesis]]]:
     """Return the hypotheses of a beam search of width 5, best first, or `target` alone. Beside them, return for each
     step of the search the hypotheses that it continues, best first, which are none for `target`.
 
-    Raises UserError as :func:`encode` does.
+    Raises UserError as :func:`encode` does, and if a sentence is too long for the model.
 
     Args:
         source, target: tokens as in the data (subwords, if the data has subwords).
     """
     src_tokens, _ = encode(task.source_dictionary, source, "--source")
+    longest_source, longest_target = resolve_max_positions(task.max_positions(), model.max_positions())
+    require_length("--source", src_tokens, longest_source)
     src_tokens = src_tokens.to(next(model.parameters()).device)[None]
     eos = task.target_dictionary.eos()
     if target is not None:
         tokens, rows = encode(task.target_dictionary, target, "--target")
+        require_length("--target", tokens, longest_target)
         if is_reversed(task.cfg):
             tokens, rows = reverse_words(tokens, eos), [*rows[:-1][::-1], rows[-1]]
         of_tokens = log_probabilities(model, src_tokens, tokens.to(src_tokens.device))
@@ -264,6 +269,14 @@ def encode(dictionary: Dictionary, text: str, option: str) -> tuple[Tensor, list
         raise UserError(f"{option}: give a sentence")
     tokens = [token if token in dictionary else token + dictionary.unk_word for token in text.split()]
     return dictionary.encode_line(text, add_if_not_exist=False).long(), [*tokens, dictionary.eos_word]
+
+
+def require_length(option: str, tokens: Tensor, longest: int) -> None:
+    """Raises UserError if a sentence (n,) with its end symbol is longer than the model allows."""
+    if len(tokens) > longest:
+        raise UserError(
+            f"{option}: {len(tokens) - 1:,} tokens, but the model allows {longest - 1:,}: give a shorter sentence"
+        )
 
 
 def symbols(dictionary: Dictionary, tokens: Tensor) -> list[str]:

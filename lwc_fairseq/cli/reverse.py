@@ -34,6 +34,7 @@ def reverse_command(args: argparse.Namespace) -> int:
     from ..analysis.attention import load
     from ..data.reverse import require_reversed
     from ..data.reverse_files import Origin, ReverseFiles, describe, open_sources, source_path
+    from ..packs import checkpoint_of
     from ..search.reverse_data import translate_reversed
 
     import_plugins(args.user_dir)
@@ -47,9 +48,10 @@ def reverse_command(args: argparse.Namespace) -> int:
         raise UserError(f"--data {args.data}: no binary data of {' to '.join(languages)} in it")
     sources = {name: open_sources(path, task.source_dictionary) for name, path in paths.items()}
     files = {name: ReverseFiles(args.data, name, languages) for name in paths}
-    path, content = str(Path(args.checkpoint).resolve()), checksum(Path(args.checkpoint))
+    made_by = checkpoint_of(args.checkpoint)
+    content = checksum(made_by)
     origins = {
-        name: Origin(path, content, args.beam, **describe(data, task.target_dictionary))
+        name: Origin(str(made_by.resolve()), content, args.beam, **describe(data, task.target_dictionary))
         for name, data in sources.items()
     }
     for name, origin in origins.items():  # all of them, before the first is translated

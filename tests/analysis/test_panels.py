@@ -70,3 +70,6 @@ def test_what_is_not_there_is_refused():
             panels(attention(model, task), *choice)
     with pytest.raises(ValueError, match="--source: give a sentence"):
         translations(model, task, "  ", None)
+    for source, target, option in (("w5 " * 50, None, "--source"), ("w5", "w5 " * 50, "--target")):
+        with pytest.raises(ValueError, match=f"{option}: 50 tokens, but the model allows 49: give a shorter sentence"):
+            translations(model, task, source, target)
