@@ -1,9 +1,12 @@
 """`lwc-fairseq table`, which trains, translates and scores the rows of a table, and `report`, its HTML page."""
 
 import argparse
+import contextlib
+import io
 import os
 import shlex
 import sys
+from collections.abc import Mapping
 from itertools import chain, product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -83,7 +86,7 @@ def add_table(commands) -> None:
     how.add_argument("--dry-run", action="store_true", help="print the shell commands, one per line, and run nothing")
     how.add_argument("--collect", action="store_true", help="make the table from finished runs, and run nothing")
     how.add_argument("--cancel", action="store_true", help="cancel the jobs that --launcher submitted, and run nothing")
-    table.set_defaults(call=make_table)
+    table.set_defaults(call=make_table, parsers=commands.choices)  # it runs other commands
 
 
 def make_table(args: argparse.Namespace) -> int:
@@ -111,7 +114,7 @@ def make_table(args: argparse.Namespace) -> int:
     bleu(settings.table.score)  # rejects an unknown tokenizer before hours of training
     trials, jobs = settings.trials(), settings.jobs(args.seeds)
     if not (args.cancel or args.collect):
-        check_flags([*trials, *jobs])
+        check_flags([*trials, *jobs], args.parsers)
     if args.dry_run:
         check([*trials, *jobs])
         print_commands(trials, jobs)
@@ -122,6 +125,8 @@ def make_table(args: argparse.Namespace) -> int:
     if (settings.table.metric == "aer") != bool(args.gold):
         needs = "needs --gold, the alignments of the test set" if not args.gold else "does not use --gold: leave it out"
         raise UserError(f"{args.table} {needs}")
+    if args.gold and args.references:
+        raise UserError(f"--references: {args.table} scores alignments, not translations: leave it out")
     if not args.collect:
         for folder in args.data.split(os.pathsep):
             if not Path(folder).is_dir():
@@ -219,18 +224,21 @@ def files_of_references(given: list[Path], tests: list[str]) -> dict[str, list[P
 
 
 def check_tests(settings: "Settings", references: dict[str, list[list[str]]]) -> None:
-    """Raises UserError if the data lack the set of a named test, or if references have another number of lines than the
-    set."""
+    """Raises UserError if the data lack a set that is to be translated, or if references have another number of lines
+    than the set."""
     from fairseq.data.indexed_dataset import infer_dataset_impl, make_dataset
 
     folder = settings.data.split(os.pathsep)[0]  # of several, fairseq translates the sets of the first
     for name, subset in settings.tests.items():
-        sides = sorted(Path(folder).glob(f"{subset}.*.idx"))
-        if settings.table.tests and not sides:
+        if not any(Path(folder).glob(f"{subset}.*")):
             raise UserError(
                 f"tests: {name}: {folder} has no set {subset}: fairseq-preprocess --testpref A,B makes test and test1; "
                 "a profile's `tests: {}` translates test alone"
+                if settings.table.tests
+                else f"{folder} has no set {subset}: fairseq-preprocess --testpref makes the set test, and "
+                "`generate` or --generate chooses another one"
             )
+        sides = sorted(Path(folder).glob(f"{subset}.*.idx"))  # none of text, which fairseq also reads
         for side, lines in product(sides[:1], references.get(name, [])):
             path = str(side.with_suffix(""))
             sentences = make_dataset(path, infer_dataset_impl(path))  # None if fairseq cannot read it, as it will say
@@ -273,23 +281,52 @@ def check(jobs: list["Job"]) -> None:
         raise UserError(f"{refusals[0]}; nothing was changed{more}")
 
 
-def check_flags(jobs: list["Job"]) -> None:
-    """Check the flags of jobs, as far as this needs neither data nor models, before anything runs.
+def check_flags(jobs: list["Job"], parsers: Mapping[str, argparse.ArgumentParser]) -> None:
+    """Check the flags of jobs, as far as this needs neither data nor models, before anything runs. `parsers` are those
+    of the commands of `lwc-fairseq`.
 
     Raises:
         UserError: a command will refuse its flags, or a model or a criterion its settings.
     """
     refusals: dict[str, str] = {}  # by row
     for job in {(job.row.name, job.folder.trial): job for job in jobs}.values():
-        for command in (job.train if job.has_flags else None, job.generate):
-            try:
-                if command and command[0] != "lwc-fairseq":
-                    check_command(command, [str(need.checkpoint(mean)) for need in job.needs for mean in (True, False)])
-            except UserError as error:
-                refusals.setdefault(job.row.name, f"row {job.row.name}: {error}")
+        later = [str(need.checkpoint(mean)) for need in job.needs for mean in (True, False)]
+        try:
+            if job.train and job.has_flags:
+                check_command(job.train, later)
+                check_average(job)
+            if job.generate and job.generate[0] == "lwc-fairseq":
+                check_arguments(parsers[job.generate[1]], job.generate[2:])
+            elif job.generate:
+                check_command(job.generate, later)
+        except UserError as error:
+            refusals.setdefault(job.row.name, f"row {job.row.name}: {error}")
     if refusals:
         more = f" ({len(refusals)} rows in all)" if len(refusals) > 1 else ""
         raise UserError(f"{next(iter(refusals.values()))}{more}")
+
+
+def check_average(job: "Job") -> None:
+    """Raises UserError if a training ends before it has saved the checkpoints that are averaged."""
+    from ..experiments.identity import last_value
+
+    epochs = int(last_value(job.train or [], "--max-epoch") or 0)  # 0 is no limit
+    last = int(last_value(job.average or [], "--last") or 0)
+    if 0 < epochs < last:
+        raise UserError(
+            f"--max-epoch {epochs}: the table averages the checkpoints of {last} epochs: train longer, or give a "
+            f"profile with `average: {epochs}`"
+        )
+
+
+def check_arguments(parser: argparse.ArgumentParser, arguments: list[str]) -> None:
+    """Raises UserError if a parser refuses arguments."""
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            parser.parse_args(arguments)
+    except SystemExit as error:
+        raise UserError(said.getvalue().strip().rpartition("\n")[2]) from error
 
 
 def check_command(command: list[str], later: list[str]) -> None:

@@ -234,7 +234,7 @@ def problems(table: Table) -> Iterator[str]:
         for need in row.needs():
             if need not in rows or not rows[need].arch:
                 yield f"row {row.name}: {{{need}}}: no row of that name is trained before it"
-        if row.runs and not row.hidden:  # pages and pictures tell rows apart by their labels
+        if not row.hidden:  # pages and pictures tell rows apart by their labels
             if row.title in labels:
                 yield f"row {row.name}: label {row.title}: another row has it"
             labels.add(row.title)

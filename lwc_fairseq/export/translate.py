@@ -333,6 +333,8 @@ def arguments() -> argparse.Namespace:
     args = parser.parse_args()
     if args.n_best > args.beam:
         parser.error(f"--n-best {args.n_best} is more than --beam {args.beam}: raise the beam")
+    if not abs(args.lenpen) <= 50:
+        parser.error(f"--lenpen {args.lenpen}: give a number from -50 to 50")
     return args
 
 
@@ -341,7 +343,7 @@ def main() -> None:
     sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115 (None if it is closed)
     for stream in (sys.stdin, sys.stdout):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="replace")
+            stream.reconfigure(encoding="utf-8-sig" if stream is sys.stdin else "utf-8", errors="replace")
     model = Model(Path(__file__).parent, args.threads, args.detokenize)
     if args.beam > model.settings["largest_beam"]:
         sys.exit(f"translate: error: --beam {args.beam}: this model can have {model.settings['largest_beam']}")

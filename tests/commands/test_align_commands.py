@@ -9,7 +9,7 @@ import re
 import pytest
 import torch
 
-from conftest import LONG, TINY_TRAINING, refusal, run
+from conftest import LONG, TINY_TRAINING, refusal, refused, run
 from lwc_fairseq.analysis.alignment import pharaoh
 
 TABLE = """
@@ -91,5 +91,13 @@ def test_a_table_of_error_rates(tiny_data, gold, tmp_path):
     page = run(*command, "--gold", gold).stdout
     (row,) = json.loads((tmp_path / "table.json").read_text())["rows"]
     assert 0 < row["value"] <= 100 and "| first | " in page and "published AER" in page
-    refused = run(*command, check=False)
-    assert "needs --gold, the alignments of the test set" in refused.stderr.strip().splitlines()[-1]
+    assert "needs --gold, the alignments of the test set" in refused(*command)
+
+
+def test_what_a_table_of_error_rates_refuses(tiny_data, gold, tmp_path):
+    """Before anything runs."""
+    (tmp_path / "t.yaml").write_text(TABLE)
+    given = ("table", tmp_path / "t.yaml", "--data", tiny_data, "--out", tmp_path / "out", "--gold", gold)
+    said = refusal(*given, "--generate=--layr 2")
+    assert "row first: lwc-fairseq align: error: unrecognized arguments: --layr 2" in said
+    assert "--references: " in refusal(*given, "--references", gold) and not (tmp_path / "out").exists()

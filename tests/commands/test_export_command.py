@@ -88,8 +88,8 @@ def exported(request, tiny_data, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def text(tiny_text):
-    """Sources of the test set, an empty line, a word that the model does not know."""
-    return (tiny_text / "test.de").read_text() + "\nneverseen\n"
+    """A mark of the byte order, sources of the test set, an empty line, a word that the model does not know."""
+    return "\ufeff" + (tiny_text / "test.de").read_text() + "\nneverseen\n"
 
 
 @pytest.mark.long
@@ -124,6 +124,8 @@ class TestTranslations:
         _, folder = exported
         done = translate(folder, text, "--beam", "25", check=False)
         assert done.stderr == "translate: error: --beam 25: this model can have 23\n" and done.returncode == 1
+        done = translate(folder, text, "--lenpen", "nan", check=False)
+        assert "--lenpen nan: give a number from -50 to 50" in done.stderr and done.returncode == 2
 
     def test_graphs_of_other_weights_are_refused(self, exported, tiny_data):
         checkpoint, folder = exported

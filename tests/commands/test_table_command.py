@@ -363,6 +363,12 @@ def test_data_that_is_missing_is_refused_before_the_first_run(table, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_set_that_is_missing_is_refused_before_the_first_run(table, tiny_data, tmp_path):
+    given = ("table", table, "--data", tiny_data, "--out", tmp_path / "out", "--generate=--gen-subset tset")
+    assert f"{tiny_data} has no set tset: fairseq-preprocess --testpref makes" in refusal(*given)
+    assert not (tmp_path / "out").exists()
+
+
 def test_raw_text_is_scored_only_if_all_is_there_for_it(table, tiny_data, tmp_path):
     """Nothing runs before."""
     (tmp_path / "raw.yaml").write_text(f"{TABLE}score: {{detokenize: true}}")
@@ -517,6 +523,7 @@ SMOOTH = "chunked_cross_entropy --label-smoothing 2"
         (SIZES, f"{SIZES} --finetune-from-model no.pt", "lwc: --finetune-from-model no.pt: no such file"),
         ("cross_entropy", SMOOTH, "rnnsearch: --label-smoothing 2.0: must be in [0, 1) (2 rows in all)"),
         ("rows:", "trials: [--lr 1, --lr x]\nrows:", "rnnsearch: fairseq-train: argument --lr: x: give values"),
+        (SIZES, f"{SIZES} --max-epoch 1", "lwc: --max-epoch 1: the table averages the checkpoints of 2 epochs"),
         ("--beam 2", "--beam 0", "rnnsearch: --beam 0: must be at least 1 (3 rows in all)"),
     ],
 )

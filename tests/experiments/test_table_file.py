@@ -77,6 +77,7 @@ def table(tmp_path):
             ("{name: r2l,", "{name: l2r, arch: abd, label: ours}\n  - {name: r2l,"),
             "row l2r: label ours: another row has it",
         ),
+        (("published: 30.0", "published: 30.0, label: ours"), "row theirs: label ours: another row has it"),
         (("published: 30.0", "train: --lr 1"), "row theirs: it has flags, but no arch to train"),
         (
             ("rows:", "score: {tokenise: zh}\nrows:"),
