@@ -18,6 +18,9 @@ subwords=subword_nmt
 [ ! -f "$data/text.yaml" ] || subwords=$(subwords_of "$data")
 generate "$data" "$checkpoints" "$out/test" --beam 10 ${subwords:+--post-process "$subwords"}
 in_order "$out/test.generated" T 2 > "$out/test.reference"
-sacrebleu "$out/test.reference" -i "$out/test.txt" --tokenize none --metrics bleu chrf --force > "$out/score.$$.making"
-mv "$out/score.$$.making" "$out/score.json"
+doing=scoring log='' making=$out/score.$$.making
+trap stopped EXIT
+sacrebleu "$out/test.reference" -i "$out/test.txt" --tokenize none --metrics bleu chrf --force > "$making"
+trap - EXIT
+mv "$making" "$out/score.json"
 cat "$out/score.json"

@@ -282,11 +282,13 @@ train_table() {
 }
 
 # translate CHECKPOINT[:CHECKPOINT...] [FLAG...]: translates the test set of prepare.sh. Sets $translations to the file
-# with the translations, which lies beside the first checkpoint.
+# with the translations, which lies beside the first checkpoint. It replaces the file of an earlier call, but that of an
+# ensemble has another name.
 translate() {
   needs_data
   local result=${1%%:*}
   result=${result%.pt}.test
+  [ "$1" = "${1%%:*}" ] || result=${result%.test}.ensemble.test
   generate "$out/data" "$1" "$result" "${@:2}"
   translations=$result.txt
 }
@@ -302,6 +304,7 @@ generate() {
   fairseq-generate "$1" --user-dir "$root/lwc_fairseq" --task concat_translation --path "$2" --max-tokens 8000 \
     "${@:4}" "${flags[@]}" > "$making" 2> "$log"
   trap - EXIT
+  rm -f "$3.txt" # it would be that of an earlier call if this one were interrupted here
   mv "$making" "$3.generated"
   in_order "$3.generated" H 3 > "$3.txt"
 }

@@ -92,14 +92,15 @@ chance alone would give {chance:.1f}.
 ## Commands
 
 `bash examples/multi30k/prepare.sh` makes the data. DATA_7000 is made in the same way from 7,000 of the training pairs;
-the list of these was not kept. Where the table has only seed 2, the command also trains seed 1, and D seed 3 of ABD.
-On 7,000 pairs, LWC was translated without its row's `--gnmt-length-penalty`, by `fairseq-generate --beam 6 --lenpen 1`
-instead of J's. For the comparison with the length penalties that validation chose, seeds 1 and 2 of the Transformer
-(J) and of LWC with windows (K) were trained again, on a CPU. G and I trained models that only the picture has. With I,
-the last epoch's checkpoint was translated, not the average. Before M,
-[a right-to-left model](../examples/results/multi30k.md#reverse-translations-from-a-file) made the reverse translations.
-"With a file" adds `--reverse-from-data` to M's search. Seed 1 of M was trained in two processes, with 1,107 tokens in
-each.
+the list of these was not kept. Where the table has only seed 2, the command also trains seed 1, and D seed 3 of ABD. On
+7,000 pairs, LWC was translated without its row's `--gnmt-length-penalty`, by `fairseq-generate --beam 6 --lenpen 1`
+instead of J's. For the comparison with the length penalties that validation chose, seeds 1 and 2 of the Transformer (J)
+and of LWC with windows (K) were trained again, on a CPU. G and I trained models that only the picture has. With I, the
+last epoch's checkpoint was translated, not the average. Before M, [a right-to-left
+model](../examples/results/multi30k.md#reverse-translations-from-a-file) made the reverse translations. "With a file"
+adds `--reverse-from-data` to M's search. Seed 1 of M was trained in two processes, with 1,107 tokens in each. H and L
+translate the models of [the second trial](../examples/results/multi30k.md#the-second-trial-of-lwc) with another search:
+after its commands, remove the files `generated.txt` of these rows first.
 
 ```bash
 {commands}

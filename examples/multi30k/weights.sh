@@ -6,7 +6,8 @@
 #
 #   --out    the folder that prepare.sh wrote (default: runs/multi30k); the packs and their checksums go to its folder
 #            `packs`
-#   --table  the folder of the table (default: `table` in the first folder, where train.sh writes)
+#   --table  the folder of the table (default: `table` in the first folder, where train.sh writes). The folder `packs`
+#            must not have packs of another table.
 source "$(dirname "$0")/../recipe.sh"
 table=''
 parse '--out= --table=' "$@"
@@ -17,6 +18,11 @@ table=$(absolute "${table:-$out/table}")
 [ -f "$table/table.json" ] || fail "$table/table.json: no such file: train the models first, or give another --table"
 
 mkdir -p "$out/packs"
+made_of=$out/packs/table
+if [ -f "$made_of" ] && [ "$(cat "$made_of")" != "$table" ]; then
+  fail "$out/packs has the packs of $(cat "$made_of"): move them away first"
+fi
+echo "$table" > "$made_of"
 packed=''
 for run in "$table"/*/seed1; do
   row=$(basename "$(dirname "$run")")

@@ -22,7 +22,7 @@ def add_align(commands) -> None:
         "sentencepiece (U+2581).",
     )
     add = align.add_argument
-    add("checkpoint", help="a model of this plugin, or fairseq's Transformer")
+    add("checkpoint", help="a model of this plugin, or fairseq's Transformer; or a pack, or the address of one")
     add("--data", required=True, help="a folder that fairseq-preprocess wrote")
     add_user_dir(align)
     add("--subset", default="test", help="the subset of the data (default: test)")

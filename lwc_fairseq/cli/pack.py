@@ -13,7 +13,8 @@ def add_pack(commands) -> None:
         "pack",
         help="one file with a model and what prepares its text",
         description="Write a pack: a checkpoint in half precision, its dictionaries, the files that prepare raw text, "
-        "and a model card. `translate`, `serve`, `export` and `load` in Python take a pack in place of a checkpoint.",
+        "and a model card. `translate`, `attention`, `align`, `reverse`, `serve`, `export`, and `load` in Python take "
+        "a pack in place of a checkpoint.",
     )
     pack.add_argument("checkpoint", type=Path)
     pack.add_argument(

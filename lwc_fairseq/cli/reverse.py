@@ -19,7 +19,11 @@ def add_reverse(commands) -> None:
         "same command goes on where it was interrupted, and leaves out the sets that are done.",
     )
     add = reverse.add_argument
-    add("checkpoint", help="a model that was trained with --task concat_translation --reverse-target")
+    add(
+        "checkpoint",
+        help="a model that was trained with --task concat_translation --reverse-target; or a pack, or the address of "
+        "one",
+    )
     add("--data", required=True, help="a folder that fairseq-preprocess wrote")
     add("--beam", type=positive, default=1, metavar="N", help="beam width (default: 1, which is greedy)")
     add("--batch-size", type=positive, default=64, metavar="N", help="sentences translated at a time (default: 64)")

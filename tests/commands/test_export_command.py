@@ -139,7 +139,7 @@ class TestTranslations:
 
     def test_unknown_words_are_told(self, exported, translate, text):
         _, folder = exported
-        assert "1 tokens are not in the vocabulary, most often: neverseen" in translate(folder, text).stderr
+        assert "1 token is not in the vocabulary, most often: neverseen" in translate(folder, text).stderr
 
 
 @pytest.mark.long
