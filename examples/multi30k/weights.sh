@@ -6,23 +6,19 @@
 #
 #   --out    the folder that prepare.sh wrote (default: runs/multi30k); the packs and their checksums go to its folder
 #            `packs`
-#   --table  the folder of the table (default: `table` in the first folder, where train.sh writes). The folder `packs`
-#            must not have packs of another table.
+#   --table  the folder of another table than `table` in the first folder, where train.sh writes; the packs then go to
+#            the folder `packs` in it
 source "$(dirname "$0")/../recipe.sh"
 table=''
 parse '--out= --table=' "$@"
 [ ${#words[@]} = 0 ] || usage
 out=${out:-$PWD/runs/multi30k}
 needs_data
+packs=${table:-$out}/packs
 table=$(absolute "${table:-$out/table}")
 [ -f "$table/table.json" ] || fail "$table/table.json: no such file: train the models first, or give another --table"
 
-mkdir -p "$out/packs"
-made_of=$out/packs/table
-if [ -f "$made_of" ] && [ "$(cat "$made_of")" != "$table" ]; then
-  fail "$out/packs has the packs of $(cat "$made_of"): move them away first"
-fi
-echo "$table" > "$made_of"
+mkdir -p "$packs"
 packed=''
 for run in "$table"/*/seed1; do
   row=$(basename "$(dirname "$run")")
@@ -30,11 +26,11 @@ for run in "$table"/*/seed1; do
   [ -f "$model" ] || model=$run/checkpoint_best.pt
   [ -f "$model" ] || continue
   card=$(python "$root/examples/multi30k/card.py" "$table/table.json" "$row") || continue  # it says what is missing
-  echo "$card" > "$out/packs/$row.md"
-  lwc-fairseq pack "$model" --data "$out/data" --card "$out/packs/$row.md" --out "$out/packs/multi30k_$row.zip"
+  echo "$card" > "$packs/$row.md"
+  lwc-fairseq pack "$model" --data "$out/data" --card "$packs/$row.md" --out "$packs/multi30k_$row.zip"
   packed=1
 done
 [ -n "$packed" ] || fail "$table: none of its models could be packed"
-cd "$out/packs"
+cd "$packs"
 sha256sum -- *.zip > SHA256SUMS
-echo "wrote $out/packs/SHA256SUMS"
+echo "wrote $packs/SHA256SUMS"
