@@ -329,15 +329,18 @@ def check_arguments(checkpoint: Source | Sequence[Source], files: dict, others: 
 
 def check_settings(settings: Mapping[str, object], cfg: DictConfig) -> None:
     """Raises UserError if a setting has no effect: the checkpoint tells the order of its targets, `translate` sets the
-    beam, and fairseq ignores unknown settings."""
+    beam and returns the best translation, and fairseq ignores unknown settings and those of training."""
     if "reverse_target" in settings:
         raise UserError("load: reverse_target: the checkpoint says how it was trained: leave it out")
     if "beam" in settings:
         raise UserError(f"load: beam: give it to translate, as in model.translate(lines, beam={settings['beam']})")
-    parts = [part for part in cfg.values() if isinstance(part, DictConfig)]
+    if "nbest" in settings:
+        raise UserError("load: nbest: `translate` returns the best translation, `generate` all of a beam: leave it out")
+    training = ("optimization", "optimizer", "lr_scheduler", "checkpoint", "criterion", "distributed_training", "ema")
+    parts = [part for name, part in cfg.items() if isinstance(part, DictConfig) and name not in training]
     unknown = [name for name in settings if not any(name in part for part in parts)]
     if unknown:
-        raise UserError(f"load: {', '.join(unknown)}: neither the task nor the model has an option of this name")
+        raise UserError(f"load: {', '.join(unknown)}: no option of the task, the model or the search")
 
 
 def data_of_training(checkpoint: Path) -> Path:

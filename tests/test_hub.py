@@ -74,8 +74,14 @@ def test_bad_input(tiny_checkpoint, tiny_data, tmp_path):
 
 
 def test_a_setting_that_does_not_exist(tiny_checkpoint, tiny_data):
-    with pytest.raises(ValueError, match="load: dropoutt: neither the task nor the model has an option of this name"):
+    with pytest.raises(ValueError, match="load: dropoutt: no option of the task, the model or the search"):
         load(tiny_checkpoint, tiny_data, dropoutt=3)
+
+
+@pytest.mark.parametrize("setting", [{"max_update": 3}, {"lr": [1.0]}, {"nbest": 3}])
+def test_a_setting_that_would_have_no_effect(tiny_checkpoint, tiny_data, setting):
+    with pytest.raises(ValueError, match=f"load: {next(iter(setting))}: "):
+        load(tiny_checkpoint, tiny_data, **setting)
 
 
 def test_a_beam_that_would_have_no_effect(tiny_checkpoint, tiny_data):

@@ -27,7 +27,7 @@ LISTED = 1000
 
 def write_comparison(comparison: Comparison, sentences: Sentences, number: int, out: Path) -> list[Path]:
     """Write compare.md, compare.html, compare.json and, if there are groups, lengths.png and frequencies.png, and
-    return their paths.
+    return their paths. Remove pictures of an earlier comparison that this one does not have.
 
     Args:
         number: how many sentences the page has where scripts do not run, and of one system.
@@ -51,6 +51,9 @@ def write_comparison(comparison: Comparison, sentences: Sentences, number: int, 
         "compare.json": json.dumps(asdict(comparison), indent=1, ensure_ascii=False),
         **{name: as_png(figure, dpi=150) for name, figure in pictures.items()},
     }
+    if (out / "compare.json").exists():
+        for name in {"lengths.png", "frequencies.png"} - pictures.keys():
+            (out / name).unlink(missing_ok=True)
     for name, content in contents.items():
         write_whole(out / name, content)
     return [out / name for name in contents]

@@ -168,9 +168,9 @@ def state_of(run: Planned, queued: str, others: dict[RunFolder, Run]) -> tuple[s
         others: the runs before it.
     """
     folder = run.folder
-    if folder.is_done(run.steps):
+    step = next((step for step in run.steps if not folder.result(step).exists()), None)
+    if step is None or folder.is_done(run.steps):
         return DONE, ""
-    step = next(step for step in run.steps if not folder.result(step).exists())
     doing = VERBS[step.partition(".")[0]]
     if has_process(folder, step):
         return RUNNING, doing

@@ -48,6 +48,18 @@ def test_numbers_are_those_of_sacrebleus_command(files):
 FAKE_COMET = Path(__file__).parent / "fake_comet"
 
 
+def test_a_comparison_removes_the_pictures_of_an_earlier_one(files):
+    out, given = files / "out", (f"a={files / 'a'}", "--ref", files / "ref", "--out", files / "out")
+    out.mkdir()
+    (out / "lengths.png").write_bytes(b"of the user")
+    run("lwc-fairseq", "compare", *given)
+    assert (out / "lengths.png").exists() and (out / "compare.json").exists()
+    run("lwc-fairseq", "compare", *given, "--src", files / "src", "--groups", "9")
+    assert (out / "lengths.png").read_bytes() != b"of the user"
+    run("lwc-fairseq", "compare", *given)
+    assert not (out / "lengths.png").exists()
+
+
 def test_ter_is_that_of_sacrebleus_command(files):
     flags = ("--ref", files / "ref", "--out", files / "out")
     page = run("lwc-fairseq", "compare", f"a={files / 'a'}", *flags).stdout
