@@ -339,10 +339,8 @@ class TestPapers:
         """Those of every row, to the commands that they are for and to the models."""
         settings = Settings(load_table(path), load_profile(profile), "data", Path("out"))
         jobs = [*settings.trials(), *settings.jobs(1)]
-        check_flags(jobs)
-        for job in jobs:
-            if job.generate and job.generate[0] == "lwc-fairseq":
-                parser().parse_args(job.generate[1:])
+        args = parser().parse_args(["table", str(path), "--data", "data", "--out", "out"])
+        check_flags(jobs, args.parsers)
 
     def test_all_tables_are_there(self):
         names = " ".join(path.stem for path in TABLES)
