@@ -287,8 +287,9 @@ train_table() {
 translate() {
   needs_data
   local result=${1%%:*}
-  result=${result%.pt}.test
-  [ "$1" = "${1%%:*}" ] || result=${result%.test}.ensemble.test
+  result=${result%.pt}
+  [[ $1 != *:* ]] || result+=.ensemble
+  result+=.test
   generate "$out/data" "$1" "$result" "${@:2}"
   translations=$result.txt
 }

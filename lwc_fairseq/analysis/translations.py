@@ -162,8 +162,8 @@ def significance(
 
     "randomization": a trial exchanges the translations of the two systems, with probability 1/2 for each sentence of
     each seed. p is the share of trials whose difference, of either sign, exceeds the real one: it is two-sided.
-    sacrebleu leaves out the trials whose difference equals the real one, which are those that exchange all of the k
-    pairs of translations that differ, or none of them. So p is at least 2 / 2^k here.
+    sacrebleu leaves out the trials whose difference equals the real one. Among them are those that exchange all of the
+    k pairs of translations that differ, or none of these pairs. So p is at least 2 / 2^k here.
 
     "bootstrap": a trial draws as many sentences as there are, with replacement (Koehn, *Statistical Significance Tests
     for Machine Translation Evaluation*, EMNLP 2004). p is the share of trials whose difference exceeds the mean of all

@@ -162,7 +162,8 @@ def collect(
                 scores[folder] = {name: round(100 * value, 2) for name, value in asdict(rate).items()}  # in per cent
             else:
                 outputs = read_outputs(dict(zip(settings.tests, files, strict=True)), references or {}, detokenizer)
-                for name, size in ((name, len(output.hypotheses)) for name, output in outputs.items()):
+                for name, output in outputs.items():
+                    size = len(output.hypotheses)
                     if size != sizes.setdefault(name, size):
                         raise UserError(f"{size} translations of the set, of which another run has {sizes[name]}")
                 of_tests = {name: score(output, table.score) for name, output in outputs.items()}
