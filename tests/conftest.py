@@ -154,6 +154,12 @@ def pytest_collection_modifyitems(items):
 FRONT_DOOR = FrontDoor(with_scripts(os.environ))
 
 
+@pytest.fixture(autouse=True)
+def fixed_seed():
+    """Each test draws the same numbers alone and after any others."""
+    torch.manual_seed(0)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def closed_front_door():
     yield

@@ -30,7 +30,8 @@ from corpus import write_data
 from systems import FAMILIES, Family, System
 from tqdm import trange
 
-from lwc_fairseq.experiments.results import hardware, versions
+from lwc_fairseq.experiments.identity import hardware
+from lwc_fairseq.experiments.results import versions
 from lwc_fairseq.files import write_whole
 from lwc_fairseq.pages import markdown_table
 

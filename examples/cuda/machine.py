@@ -12,7 +12,8 @@ from pathlib import Path
 import torch
 from outcome import StepFailed
 
-from lwc_fairseq.experiments.results import hardware, versions
+from lwc_fairseq.experiments.identity import hardware
+from lwc_fairseq.experiments.results import versions
 from lwc_fairseq.experiments.schedule import environment
 
 ROOT = Path(__file__).resolve().parents[2]

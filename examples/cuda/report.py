@@ -8,7 +8,8 @@ from machine import Machine
 from outcome import Outcome, Row
 
 from lwc_fairseq import pages
-from lwc_fairseq.experiments.results import hardware, versions
+from lwc_fairseq.experiments.identity import hardware
+from lwc_fairseq.experiments.results import versions
 from lwc_fairseq.files import write_whole
 
 TITLE = "lwc_fairseq on CUDA"

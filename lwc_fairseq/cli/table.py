@@ -97,6 +97,7 @@ def make_table(args: argparse.Namespace) -> int:
     from ..experiments.jobs import Settings
     from ..experiments.page import write_table
     from ..experiments.results import collect, make_detokenizer, make_record
+    from ..experiments.schedule import noted_failures
     from ..experiments.states import write_plan
     from ..experiments.table_file import find_file, load_profile, load_table
 
@@ -143,7 +144,6 @@ def make_table(args: argparse.Namespace) -> int:
     tagger = make_tagger(args, settings, references) if args.tagger is not None else None
     runner = None if args.collect else make_runner(args, settings)
     make_folder(args.out)
-    failures = {}
     if runner:
         write_plan(args.out, [*trials, *jobs])
         if trials:
@@ -151,11 +151,12 @@ def make_table(args: argparse.Namespace) -> int:
             jobs = settings.jobs(args.seeds)  # with the flags that the trials chose
             check(jobs)
         failures = runner.run(jobs)
+    else:
+        failures = noted_failures([*trials, *jobs])
     results = collect(settings, jobs, failures, references, gold, detokenizer, tagger)
     for folder, reason in failures.items():
         print(f"{folder.row}, {folder.path.name}: failed: {reason}", file=sys.stderr)
-    ran_here = not args.collect and args.launcher != "submitit"
-    record = make_record(settings, results, args.seeds, files, args.gold, ran_here, tagger)
+    record = make_record(settings, results, args.seeds, files, args.gold, tagger)
     written = write_table(settings, record)
     print(written[0].read_text(encoding="utf-8"))
     print("wrote " + ", ".join(map(str, written)), file=sys.stderr)
@@ -187,13 +188,16 @@ def make_runner(args: argparse.Namespace, settings: "Settings") -> "Runner | Clu
 
 def print_commands(trials: list["Job"], jobs: list["Job"]) -> None:
     """Print the shell commands of trials, and of the jobs whose flags are known, because their trials have ended."""
-    waiting: list[str] = []
+    unknown: list[str] = []
     for job in jobs:
-        if not job.has_flags or any(need.row in waiting for need in job.needs):
-            waiting.append(job.row.name)
-    known = [job for job in jobs if job.row.name not in waiting]
+        if not job.has_flags or any(need.row in unknown for need in job.needs):
+            unknown.append(job.row.name)
+    known = [job for job in jobs if job.row.name not in unknown]
     print("\n".join(line for job in [*trials, *known] for line in job.shell_lines()))
-    if waiting:
+    undecided = {job.row.name: job.undecided for job in jobs if job.undecided}
+    for row, reason in undecided.items():
+        print(f"row {row}: {reason}", file=sys.stderr)
+    if waiting := [row for row in unknown if row not in undecided]:
         print(
             f"the flags of {', '.join(dict.fromkeys(waiting))} depend on trials: when the commands of the trials have "
             "run, this command prints those of these rows, too",

@@ -26,7 +26,7 @@ from .jobs import Job, JobFailed
 from .layout import RunFolder
 from .progress import Bars
 from .queue import POLL_S, SLURM, Submission, is_active, look, read_submission
-from .schedule import Runner, reason_of_missing
+from .schedule import Runner
 from .training_log import tail
 
 if TYPE_CHECKING:
@@ -220,11 +220,10 @@ class ClusterRunner:
         have ended.
         """
         submission = self.submissions.get(job.folder)
-        failed = [other for other in (*job.trials, *job.needs) if other in self.failures]
-        if failed:
+        if reason := job.hindrance(self.failures):
             if submission:
                 cancel(submission)
-            return self._fail(job, reason_of_missing(failed[0]))
+            return self._fail(job, reason)
         if submission is None:
             needed = [self.submissions.get(need) for need in job.needs if need in unfinished]
             if all(need and self.place == need.place == SLURM for need in needed):

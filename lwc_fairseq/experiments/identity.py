@@ -8,12 +8,15 @@ import hashlib
 import itertools
 import json
 import os
+import platform
 import re
 import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import torch
 
 import lwc_fairseq
 
@@ -52,15 +55,32 @@ class Place:
         )
 
 
-def comment(command: Command, table: Path) -> str:
+def hardware() -> str:
+    """Describe the GPUs or, without GPUs, the processor."""
+    if torch.cuda.is_available():
+        return f"{torch.cuda.device_count()} × {torch.cuda.get_device_name()}"
+    cpuinfo = Path("/proc/cpuinfo")
+    names = re.findall(r"model name\s*: (.*)", cpuinfo.read_text()) if cpuinfo.exists() else []
+    return f"{os.cpu_count()} cores, {names[0] if names else platform.processor() or 'CPU'}, no GPU"
+
+
+def comment(command: Command, table: Path, machines: Iterable[str] = ()) -> str:
     """Return the comment of a command that runs now: where it runs, and the contents of what it names.
 
     Args:
         table: the folder of the table.
+        machines: the hardware that it runs on and, if it was stopped, ran on before.
     """
     place = Place.here(table)
     contents = {word: content for role, word in roles(command) if (content := content_of(role, word, command, place))}
-    return "# " + json.dumps({"folder": place.folder, "table": place.table, "contents": contents})
+    about = {"folder": place.folder, "table": place.table, "contents": contents, "machines": list(machines)}
+    return "# " + json.dumps(about, ensure_ascii=False)
+
+
+def machines_of(recorded: str) -> list[str]:
+    """Return the hardware that a step ran on, as far as the content of its file `STEP.command` says so."""
+    _, mark, facts = recorded.rpartition("\n# ")
+    return json.loads(facts).get("machines", []) if mark else []
 
 
 def difference(recorded: str, command: Command, table: Path) -> str | None:

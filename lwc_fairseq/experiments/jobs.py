@@ -3,7 +3,7 @@
 import math
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +35,7 @@ class Job:
     generate: Command | None  # None if only other rows use this one
     needs: tuple[RunFolder, ...] = ()  # folders of the jobs whose checkpoints it uses
     trials: tuple[RunFolder, ...] = ()  # folders of the trainings that choose its flags
+    undecided: str = ""  # why its trials, which have ended, choose no flags
     subsets: tuple[str, ...] = ()  # the sets of the data that are named tests; each is translated in a step of its own
 
     @property
@@ -43,8 +44,16 @@ class Job:
 
     @property
     def has_flags(self) -> bool:
-        """Whether its trials have ended. Before, its commands lack the flags that they choose."""
-        return all(trial.result("train").exists() for trial in self.trials)
+        """Whether its trials have ended and chosen. Before, its commands lack the flags that they choose."""
+        return not self.undecided and all(trial.result("train").exists() for trial in self.trials)
+
+    def hindrance(self, failed: Container[RunFolder]) -> str | None:
+        """Return why it can never run, or None: a job that it needs is among those that failed, or its trials choose no
+        flags."""
+        for other in (*self.trials, *self.needs):
+            if other in failed:
+                return f"its trial {other.trial} failed" if other.trial else f"it needs {other.row}, which failed"
+        return self.undecided or None
 
     def steps(self) -> dict[str, Command]:
         """Return the commands by step, in the order in which they run."""
@@ -188,18 +197,13 @@ class Settings:
         return {folder: read_losses(folder.log("train")).best().get("valid_loss", math.inf) for folder in ended}
 
     def chosen_trial(self, row: Row) -> RunFolder | None:
-        """Return the trial of a row with the lowest validation loss, or None if nothing is tried or not all have ended.
-
-        Raises:
-            UserError: no trial has a loss.
-        """
+        """Return the trial of a row with the lowest validation loss, or None if nothing is tried, not all have ended,
+        or none has a loss."""
         losses = self.losses_of_trials(row)
         if not losses or len(losses) < len(self.trials_of(row)):
             return None
         best = min(losses, key=losses.__getitem__)
-        if math.isinf(losses[best]):
-            raise UserError(f"row {row.name}: no trial has a validation loss; see {best.log('train')}")
-        return best
+        return best if math.isfinite(losses[best]) else None
 
     def chosen_flags(self, row: Row) -> str:
         """Return the flags of a row's :meth:`chosen_trial`, or no flags without one."""
@@ -224,7 +228,10 @@ class Settings:
         return jobs
 
     def job(self, row: Row, seed: int) -> Job:
-        folder, average = RunFolder(self.out, row.name, seed), None
+        folder, average, undecided = RunFolder(self.out, row.name, seed), None, ""
+        trials = tuple(self.trials_of(row))
+        if trials and len(self.losses_of_trials(row)) == len(trials) and not self.chosen_trial(row):
+            undecided = f"no trial has a validation loss; see {trials[0].log('train')}"
         if row.arch and self.table.average:
             last = ["--last", str(self.table.average), "--out", self.checkpoint(row.name, seed)]
             average = ["lwc-fairseq", "average", str(folder.path), *last]
@@ -235,7 +242,8 @@ class Settings:
             average=average,
             generate=self.generate_command(row, seed) if self.is_scored(row) else None,
             needs=tuple(RunFolder(self.out, need, seed) for need in row.needs()),
-            trials=tuple(self.trials_of(row)),
+            trials=trials,
+            undecided=undecided,
             subsets=tuple(self.table.tests.values()),
         )
 

@@ -36,11 +36,11 @@ from ..analysis.translations import (
 )
 from ..files import read_lines
 from ..preparation import Words, read_preparation
-from .identity import data_content, file_content
+from .identity import data_content, file_content, machines_of
 from .jobs import Job, Settings
 from .layout import RunFolder
 from .table_file import ALL, Row, Table
-from .training_log import read_losses, read_sizes
+from .training_log import read_losses, read_sizes, text_of
 
 
 @dataclass
@@ -301,15 +301,6 @@ def parts_of_speech(
     return parts
 
 
-def hardware() -> str:
-    """Describe the GPUs or, without GPUs, the processor."""
-    if torch.cuda.is_available():
-        return f"{torch.cuda.device_count()} × {torch.cuda.get_device_name()}"
-    cpuinfo = Path("/proc/cpuinfo")
-    names = re.findall(r"model name\s*: (.*)", cpuinfo.read_text()) if cpuinfo.exists() else []
-    return f"{os.cpu_count()} cores, {names[0] if names else platform.processor() or 'CPU'}, no GPU"
-
-
 def versions() -> str:
     """Return the versions of Python, PyTorch, fairseq and this package in one line."""
     python = f"Python {platform.python_version()}, PyTorch {torch.__version__}"
@@ -322,7 +313,6 @@ def make_record(
     seeds: int,
     references: Mapping[str, Sequence[Path]] | None = None,
     gold: Path | None = None,
-    ran: bool = True,
     tagger: Tagger | None = None,
 ) -> Record:
     """Create the record of results, with today's date.
@@ -330,10 +320,12 @@ def make_record(
     Args:
         references: the files that replace the references of the data, by test.
         gold: the gold alignments of the test set.
-        ran: whether the rows ran on this machine.
         tagger: what tagged words, if the results have parts of speech.
     """
     table = settings.table
+    jobs = [*settings.trials(), *settings.jobs(seeds)]
+    commands = [text_of(job.folder.command(step)) for job in jobs for step in job.steps()]
+    machines = chain(*map(machines_of, commands))
     flags = {
         "optimizer": table.optimizer,
         "train": table.train,
@@ -357,7 +349,7 @@ def make_record(
         published_on=table.data,
         measured_on=settings.data,
         date=date.today().isoformat(),
-        hardware=hardware() if ran else "collected from runs that may come from other machines",
+        hardware="; ".join(dict.fromkeys(machines)) or "hardware not recorded",
         versions=f"{versions()}, sacrebleu {sacrebleu.__version__}",
         command=shlex.join(["lwc-fairseq", *sys.argv[1:]]),
         seeds=seeds,

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
 from pathlib import Path
@@ -23,11 +23,11 @@ from tqdm import tqdm
 from lwc_fairseq_compat.files import whole_file
 
 from ..files import write_whole
-from .identity import Command, comment, difference
+from .identity import Command, comment, difference, hardware, machines_of
 from .jobs import Job, JobFailed, JobStopped
 from .layout import RunFolder
 from .progress import TRAINING_SHARE, Bars, JobBar, Progress
-from .training_log import has_ended, tail
+from .training_log import has_ended, tail, text_of
 
 
 def devices(parallel: int | None) -> list[str | None]:
@@ -76,6 +76,19 @@ def noted_failure(folder: RunFolder) -> Iterator[None]:
     except JobFailed as error:
         write_whole(folder.failure, str(error))
         raise
+
+
+def noted_failures(jobs: Iterable[Job]) -> dict[RunFolder, str]:
+    """Return why jobs failed that earlier commands ran, by their folders.
+
+    Args:
+        jobs: each follows those that it needs.
+    """
+    failures: dict[RunFolder, str] = {}
+    for job in jobs:
+        if not job.done and (reason := text_of(job.folder.failure) or job.hindrance(failures)):
+            failures[job.folder] = reason
+    return failures
 
 
 def ignore_user_signals() -> None:
@@ -145,9 +158,9 @@ class Runner:
                 self.stopping = True
 
     def _run_job(self, job: Job, bars: Bars) -> None:
-        for other in (*job.trials, *job.needs):
-            if other in self.futures and self.futures[other].exception():
-                raise JobFailed(reason_of_missing(other))
+        before = [other for other in (*job.trials, *job.needs) if other in self.futures]
+        if reason := job.hindrance([other for other in before if self.futures[other].exception()]):
+            raise JobFailed(reason)
         if is_done(job):
             return
         slot = self.free.popleft()
@@ -185,8 +198,10 @@ class Runner:
             JobFailed: the command failed or was stopped (JobStopped); the message contains the end of the log.
         """
         file, log = job.folder.command(step), job.folder.log(step)
-        if not file.exists() or difference(file.read_text(encoding="utf-8"), command, job.folder.table):
-            write_whole(file, f"{shlex.join(command)}\n{comment(command, job.folder.table)}\n")
+        before = text_of(file)
+        is_resumed = difference(before, command, job.folder.table) is None
+        machines = dict.fromkeys([*(machines_of(before) if is_resumed else []), hardware()])
+        write_whole(file, f"{shlex.join(command)}\n{comment(command, job.folder.table, machines)}\n")
         with log.open("a", encoding="utf-8") as writer, log.open(encoding="utf-8", errors="replace") as reader:
             reader.seek(0, os.SEEK_END)
             with self.mutex:
@@ -221,11 +236,6 @@ class Runner:
             raise JobStopped("stopped")
         if status:
             raise JobFailed(f"{command[0]} ended with status {status}; the end of {log}:\n{tail(log)}")
-
-
-def reason_of_missing(other: RunFolder) -> str:
-    """Return why a job failed that needs another one, which failed."""
-    return f"its trial {other.trial} failed" if other.trial else f"it needs {other.row}, which failed"
 
 
 def is_done(job: Job) -> bool:

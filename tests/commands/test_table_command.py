@@ -16,6 +16,7 @@ import torch
 
 from conftest import LONG, ROOT, refusal, refused, run
 from lwc_fairseq import cli
+from lwc_fairseq.experiments.identity import hardware
 from lwc_fairseq.preparation import write_preparation
 
 TABLE = """
@@ -152,6 +153,24 @@ def test_commands_of_rows_whose_trials_have_not_run_are_not_printed(table, tiny_
     assert "the flags of lwc, both depend on trials: when the commands of the trials have run" in done.stderr
 
 
+def test_a_row_whose_trials_have_no_losses_has_failed(table, tiny_data, tmp_path):
+    tried = tmp_path / "table.yaml"
+    tried.write_text(table.read_text().replace("rows:", "trials: [--lr 1, --lr 2]\nrows:"))
+    folders = [tmp_path / "out" / "rnnsearch" / f"trial{number}" for number in (1, 2)]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        (folder / "trained").write_text("1.0\n")
+        (folder / "train.log").write_text('| valid | {"valid_loss": "nan", "valid_num_updates": "7"}\n')
+    words = ("lwc-fairseq", "table", tried, "--data", tiny_data, "--out", tmp_path / "out")
+    reason = f"no trial has a validation loss; see {folders[0] / 'train.log'}"
+    done = run(*words, "--dry-run")
+    assert f"row rnnsearch: {reason}" in done.stderr and "rnnsearch/seed1" not in done.stdout
+    done = run(*words, "--collect", check=False)
+    assert done.returncode == 1 and f"rnnsearch, seed1: failed: {reason}" in done.stderr
+    page = done.stdout
+    assert "| rnnsearch | failed |" in page and "| lwc | not finished |" in page and "| both | failed |" in page
+
+
 @LONG
 def test_trials(table, tiny_data, tmp_path):
     """A learning rate of 1e-9 learns nothing. What was tried is kept, and found again."""
@@ -244,6 +263,18 @@ def test_a_part_of_a_table_over_the_same_folder(command, finished):
     rest = run(*command, finished, "--rows", "both")
     assert "| both |" in rest.stdout and "failed" not in rest.stdout
     run(*command, finished)
+
+
+def test_a_table_of_finished_runs_names_the_machines_on_which_they_ran(command, finished, tmp_path):
+    out = tmp_path / "out"
+    shutil.copytree(finished, out)
+    for file in out.glob("*/*/*.command"):
+        file.write_text(file.read_text().replace(json.dumps(hardware()), '"8 × B"'))
+    train = out / "lwc" / "seed1" / "train.command"
+    train.write_text(train.read_text().replace('"8 × B"', '"8 × A"'))
+    for how in ([], ["--collect"]):
+        run(*command, out, *how)
+        assert sorted(json.loads((out / "table.json").read_text())["hardware"].split("; ")) == ["8 × A", "8 × B"]
 
 
 def test_paths_may_be_relative_in_one_command_and_absolute_in_another(command, finished):

@@ -19,6 +19,7 @@ from test_runner import make_job, ran
 from conftest import LONG, ROOT, heed_interrupt, refusal, run
 from lwc_fairseq.experiments import cluster
 from lwc_fairseq.experiments.cluster import ClusterRunner, NodeTask, cancel_all
+from lwc_fairseq.experiments.identity import hardware
 from lwc_fairseq.experiments.jobs import Job, JobFailed
 from lwc_fairseq.experiments.queue import LOCAL, SLURM
 from lwc_fairseq_compat import UserError
@@ -436,7 +437,7 @@ def test_a_table_runs_on_slurm(tiny_data, tmp_path):
     for row in ("preempted", "cancelled"):
         assert "Loaded checkpoint" in (out / row / "seed1" / "train.log").read_text()
     record = json.loads((out / "table.json").read_text())
-    assert record["hardware"].startswith("collected from runs")
+    assert record["hardware"] == hardware()
     values = {row["name"]: row["value"] for row in record["rows"]}
     assert {row for row, value in values.items() if value is None} == {"failing", "after"}
 

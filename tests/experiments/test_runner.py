@@ -14,10 +14,10 @@ import pytest
 import torch
 
 from lwc_fairseq.experiments import schedule
-from lwc_fairseq.experiments.identity import comment, difference
+from lwc_fairseq.experiments.identity import comment, difference, machines_of
 from lwc_fairseq.experiments.jobs import Job
 from lwc_fairseq.experiments.layout import RunFolder
-from lwc_fairseq.experiments.schedule import Runner
+from lwc_fairseq.experiments.schedule import Runner, noted_failures
 from lwc_fairseq.experiments.table_file import Row
 
 
@@ -144,6 +144,35 @@ def test_a_row_runs_when_its_trials_have_ended_well(tmp_path):
     failures = runner.run(jobs)
     assert ran(jobs[0]) == ["train", "generate"] and not jobs[1].folder.path.exists()
     assert list(failures) == [trials["bad"], jobs[1].folder] and failures[jobs[1].folder] == "its trial 1 failed"
+
+
+def test_a_row_whose_trials_choose_nothing_fails_and_the_others_run(tmp_path):
+    jobs = [make_job(tmp_path, name, "true") for name in ("bad", "good")]
+    jobs[0] = replace(jobs[0], undecided="no trial has a validation loss")
+    for _ in range(2):  # also when the others are finished
+        assert Runner([None]).run(jobs) == {jobs[0].folder: "no trial has a validation loss"}
+        assert ran(jobs[1]) == ["train", "generate"] and not jobs[0].folder.path.exists()
+
+
+def test_why_jobs_failed_is_found_later(tmp_path):
+    bad = make_job(tmp_path, "bad", "echo the reason >&2; exit 7")
+    jobs = [bad, make_job(tmp_path, "after", "true", needs=("bad",)), make_job(tmp_path, "good", "true")]
+    assert noted_failures(jobs) == {}
+    failures = Runner([None]).run(jobs)
+    assert len(failures) == 2 and noted_failures(jobs) == failures
+    mended = [make_job(tmp_path, "bad", "true"), *jobs[1:]]
+    shutil.rmtree(bad.folder.path)
+    assert Runner([None]).run(mended) == {} and noted_failures(mended) == {}
+
+
+def test_the_machines_of_a_step_are_noted(tmp_path, monkeypatch):
+    """A training that was stopped went on elsewhere."""
+    job = make_job(tmp_path, "a", "test -e again || { touch again; exit 3; }")
+    for machine in ("8 × A", "2 × B"):
+        monkeypatch.setattr(schedule, "hardware", lambda machine=machine: machine)
+        Runner([None]).run([job])
+    noted = {step: machines_of(job.folder.command(step).read_text()) for step in job.steps()}
+    assert noted == {"train": ["8 × A", "2 × B"], "generate": ["2 × B"]}
 
 
 def test_jobs_begin_in_their_order(tmp_path):
