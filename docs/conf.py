@@ -45,7 +45,7 @@ autodoc_member_order = "bysource"
 
 TREES = {
     "README": {
-        "Use": "models decoding deploying tables extending several_gpus trust troubleshooting",
+        "Use": "own_text models decoding deploying tables extending several_gpus trust troubleshooting",
         "Look up": "api evidence published /examples/fairseq_features architecture gallery",
         "Examples": "/examples/README /examples/results/README",
         "Project": "/CONTRIBUTING /CHANGELOG /lwc_fairseq_compat/README",

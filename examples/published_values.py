@@ -30,9 +30,10 @@ No BLEU and no error rate on this page was measured here on the paper's own data
 download the data of IWSLT and WMT, which are public. The NIST data are licensed by the LDC, so their recipe takes a
 FOLDER of yours.
 
-- A command trains all rows of its table, and prints their scores and parameters. `--rows NAME` runs one row and those
-  that it needs; the last column has its name. A row without a name has the number of other work or of Moses, and no
-  command here computes it.
+- A command trains all rows of its table, and prints their scores and parameters. Most tables also have rows without a
+  published value, such as those with the settings of 2018, which this page leaves out. `--rows NAME` runs one row and
+  those that it needs; the last column has its name. A row without a name has the number of other work or of Moses,
+  and no command here computes it.
 - `--profile demo` and `--profile multi30k` have smaller models, for a CPU. `--dry-run` prints what a command would do.
   [The page on tables](tables.md#a-papers-table) explains the command.
 - Sections and tables in the columns "source" and "where" are those of the paper.

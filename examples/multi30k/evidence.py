@@ -66,8 +66,8 @@ is clear. [The results](../examples/results/multi30k.md) explain the names.
 - **Over sentences**: what other test sentences would give with these trained models. The samples draw no seeds.
 - **Verdict**: "agrees" or "disagrees" if the interval over seeds and sentences excludes 0, "weakly agrees" or "weakly
   disagrees" if only the interval over sentences does. With one seed, there is only the interval over sentences. If it
-  excludes 0, the verdict is "weakly" so up to a difference of {least:.2f} BLEU, which also occurs between two runs of
-  one model. An interval that ends at 0.00 does not exclude 0. At best, one interval in twenty misses the true value;
+  excludes 0, a difference of at most {least:.2f} BLEU gets a "weakly", because two runs of one model differ by as much.
+  An interval that ends at 0.00 does not exclude 0. At best, one interval in twenty misses the true value;
   those over sentences miss it more often, as the end of this section says. So a few verdicts are wrong.
 - **Seeds**: how many the first and the second model have. The translations of seed 1 of the Transformer and LWC were
   lost; [the results](../examples/results/multi30k.md#results) have their BLEU. One seed is seed 2, but those of
@@ -81,9 +81,10 @@ of one model have a standard deviation of {seeds_sd:.2f} BLEU, and the choice of
 one model has two seeds that happen to be alike, and [a t-test](../examples/results/multi30k.md#the-second-trial-of-lwc)
 is less sure of its difference.
 
-The interval over sentences compares two trained models, not two kinds of model. We compared {pairs} pairs of runs that
-differ only in their seed (one pair also in how dropout is drawn). For {distinct} of them, this interval excludes 0;
-chance alone would give {chance:.1f}.
+The interval over sentences compares two trained models, not two kinds of model. We also compared {pairs} pairs of
+translations by models of one kind, trained with different seeds. (Three pairs of models count twice, with two searches.
+In one pair, dropout is also drawn in another way; in four, the batches differ, too.) For {distinct} of the {pairs},
+this interval excludes 0; chance alone would give {chance:.1f}.
 
 ## More comparisons
 
