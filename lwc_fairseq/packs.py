@@ -139,7 +139,7 @@ def is_pack(source: str | os.PathLike) -> bool:
     try:
         with zipfile.ZipFile(source) as archive:
             return MODEL in archive.namelist()
-    except (OSError, zipfile.BadZipFile):
+    except (OSError, zipfile.BadZipFile, UnicodeDecodeError, NotImplementedError):  # the last is of a wrong version
         return False
 
 
@@ -212,7 +212,7 @@ def unpack_file(pack: Path, folder: Path) -> Path:
                 if not MEMBER.fullmatch(name):
                     raise UserError(f"{pack}: {name}: a pack has no such member")
                 archive.extract(name, making)
-    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, UnicodeDecodeError) as error:
         raise UserError(f"{pack}: a damaged pack ({error}): fetch it again") from error
     except RuntimeError as error:  # a member is encrypted, or compressed in a way that Python does not know
         raise UserError(f"{pack}: {error}: a pack is as `lwc-fairseq pack` has written it") from error

@@ -45,7 +45,7 @@ NEEDS = {
 SEARCHES = ("sampling", "diverse_beam_groups", "match_source_len", "diversity_rate", "constraints")
 """Options that choose the kind of search. A search uses only one of them."""
 
-OF_SEARCHES = (*SEARCHES, "prefix_size", "no_repeat_ngram_size", "lm_path", "replace_unk")
+OF_SEARCHES = (*SEARCHES, "prefix_size", "no_repeat_ngram_size", "lm_path", "replace_unk", "lenpen", "unnormalized")
 """Options without effect where the reference is scored instead of a search."""
 
 OF_REFERENCES = ("score_reference", "prefix_size", "sacrebleu")

@@ -84,8 +84,8 @@ class BidirectionalCrossEntropy(ChunkedCrossEntropyCriterion):
             )
         target = sample["target"]
         slots = target_slots(target, self.padding_idx, sample["ntokens"])
-        kind = {"over_translations": True} if self.over_translations else {}
-        features, extra = model(**sample["net_input"], backward=True, features_only=True, **kind)
+        arguments = {"backward": True, "features_only": True, "over_translations": self.over_translations}
+        features, extra = model(**sample["net_input"], **arguments)
         forward_loss, forward_nll = self.term(features, extra, target, slots, reduce)
         features, extra = extra["backward"]
         if self.over_translations:

@@ -119,14 +119,15 @@ class ReverseFiles:
         """
         make_folder(self.folder, "--data")
         try:
-            with self.part.open("a+b") as file:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except OSError as error:
-                    raise UserError(f"{self.part}: another process is writing it: wait until it ends") from error
-                yield file
+            file = self.part.open("a+b")
         except OSError as error:
-            raise UserError(f"{error.filename or self.part}: {error.strerror}") from error
+            raise UserError(f"{self.part}: {error.strerror}") from error
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise UserError(f"{self.part}: another process is writing it: wait until it ends") from error
+            yield file
 
     def remove(self) -> None:
         """Remove the translations. The index goes first, so that no reader takes the rest for whole. Raises UserError
@@ -147,7 +148,10 @@ class ReverseFiles:
             write_whole(self.record, json.dumps(asdict(origin), indent=1) + "\n")
             unfinished = Unfinished(file, origin.sentences)
             yield unfinished
-            self._finish(unfinished, types)
+            try:
+                self._finish(unfinished, types)
+            except OSError as error:
+                raise UserError(f"{self.prefix}: {error.strerror}") from error
 
     def _finish(self, unfinished: "Unfinished", types: int) -> None:
         values, starts = unfinished.read()
@@ -174,13 +178,13 @@ class ReverseFiles:
         """
         self.require(option)
         origin, now = self.origin(), describe(sources, dictionary)
-        made = asdict(origin) if origin else {}
-        if any(made.get(name) != value for name, value in now.items()):
-            what = "the words of the target dictionary" if made.get("lengths") == now["lengths"] else "the sources"
-            raise UserError(
-                f"{option}: {what} of {self.split} have changed since {self.index} was made: make it again by "
-                f"`lwc-fairseq reverse CHECKPOINT --data {self.data} --fresh`"
-            )
+        again = f"make it again by `lwc-fairseq reverse CHECKPOINT --data {self.data} --fresh`"
+        if origin is None:
+            raise UserError(f"{option}: {self.record}, which says what {self.index} was made of, is missing: {again}")
+        made = asdict(origin)
+        if any(made[name] != value for name, value in now.items()):
+            what = "the words of the target dictionary" if made["lengths"] == now["lengths"] else "the sources"
+            raise UserError(f"{option}: {what} of {self.split} have changed since {self.index} was made: {again}")
         return MMapIndexedDataset(str(self.prefix))
 
 
@@ -214,10 +218,17 @@ class Unfinished:
         return values[:place], starts
 
     def add(self, translations: Iterable[tuple[int, Tensor]]) -> None:
-        """Append translations (m,), each with the number of its sentence."""
+        """Append translations (m,), each with the number of its sentence.
+
+        Raises:
+            UserError: they cannot be written.
+        """
         rows = [np.array([number, len(tokens), *tokens.tolist()], dtype=np.int32) for number, tokens in translations]
-        self.file.write(np.concatenate(rows).tobytes())
-        self.file.flush()
+        try:
+            self.file.write(np.concatenate(rows).tobytes())
+            self.file.flush()
+        except OSError as error:
+            raise UserError(f"{self.file.name}: {error.strerror}") from error
 
 
 def source_path(data: str | Path, split: str, languages: tuple[str, str], impl: str | None = None) -> str | None:

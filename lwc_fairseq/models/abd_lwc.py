@@ -44,7 +44,14 @@ from lwc_fairseq_compat.errors import flag
 
 from ..data.packing import BACKWARD, REFERENCE, SOURCE, TARGET, Packing, pack_segments, pad_rows
 from ..data.reverse import reverse_inputs
-from ..modules.mixed_attention import Attend, PaddedAttention, SourceCache, TargetCache, mixed_attention_mask
+from ..modules.mixed_attention import (
+    Attend,
+    PaddedAttention,
+    SourceCache,
+    TargetCache,
+    active_rate,
+    mixed_attention_mask,
+)
 from ..modules.reverse_search import ReverseContextOption, choose_greedily
 from .interface import BidirectionalModel, DecoderAttention, ReverseContextModel, register_preset
 from .lwc_transformer import (
@@ -60,7 +67,8 @@ from .lwc_transformer import (
 
 @dataclass
 class ABDLWCConfig(ReverseContextOption, LWCTransformerConfig):
-    """The options: those of LWC, except for its ablations, and the source of the backward translation."""
+    """The options: those of LWC, except for --unshared-weights and --separate-attention, and those of the backward
+    translation."""
 
     def check(self) -> None:
         super().check()
@@ -93,8 +101,7 @@ class ABDLWCStack(CoordinatedStack):
         if not packing.target_width:
             return super().packed_attention(packing, window)
         # The flash kernel runs the two sides of LWC alone.
-        dropout = self.attention_dropout if self.training else 0.0
-        return PaddedAttention(packing, mixed_attention_mask(packing, window), dropout)
+        return PaddedAttention(packing, mixed_attention_mask(packing, window), active_rate(self.attention_dropout))
 
     def translate_backward(self, source: SourceCache) -> Tensor:
         """Search greedily for the backward translations (S, T), the end symbol last, and then padding."""

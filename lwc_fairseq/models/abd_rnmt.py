@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from lwc_fairseq_compat.loading import IS_LOADING
 
+from ..modules.mixed_attention import active_rate
 from ..modules.recurrent import (
     DecodingState,
     Memory,
@@ -79,7 +80,7 @@ class CrossAttention(nn.Module):
     def __init__(self, dim: int, heads: int, dropout: float):
         super().__init__()
         self.heads = heads
-        self.dropout = dropout
+        self.dropout = FairseqDropout(dropout, module_name=type(self).__name__)
         self.query = nn.Linear(dim, dim)
         self.key_value = nn.Linear(dim, 2 * dim)
         self.output = nn.Linear(dim, dim)
@@ -99,8 +100,8 @@ class CrossAttention(nn.Module):
         assert memory.padding_mask is not None
         by_sentence = self.query(x).unflatten(0, (len(memory.keys), -1)).flatten(1, 2)  # (S, beam · m, d)
         query, is_real = self._split(by_sentence), ~memory.padding_mask[:, None, None]
-        dropout = self.dropout if self.training else 0.0
-        read = F.scaled_dot_product_attention(query, memory.keys, memory.values, is_real, dropout)
+        rate = active_rate(self.dropout)
+        read = F.scaled_dot_product_attention(query, memory.keys, memory.values, is_real, rate)
         output = self.output(read.transpose(1, 2).reshape(x.shape))
         if not need_weights:
             return output, None

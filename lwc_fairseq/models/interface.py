@@ -12,9 +12,9 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, make_dataclass
+from typing import Any
 
 from fairseq.dataclass import FairseqDataclass
-from fairseq.distributed import ModuleProxyWrapper
 from fairseq.models import BaseFairseqModel, FairseqEncoderDecoderModel, register_model
 from fairseq.models.transformer import TransformerModelBase
 from torch import Tensor, nn
@@ -160,9 +160,11 @@ def make_preset_class(name: str, model: type[BaseFairseqModel], **attributes: ob
     return preset
 
 
-def unwrap(model: nn.Module) -> nn.Module:
-    """Return the model without the wrapper of distributed training."""
-    return model.module.module if isinstance(model, ModuleProxyWrapper) else model
+def unwrap(model: Any) -> nn.Module:
+    """Return the model without the wrappers of distributed training and of --heartbeat-timeout."""
+    while not isinstance(model, BaseFairseqModel) and hasattr(model, "module"):
+        model = model.module
+    return model
 
 
 def gives_attention(model: nn.Module) -> bool:
@@ -248,8 +250,7 @@ def forward_features(model: nn.Module, net_input: dict[str, Tensor]) -> tuple[Te
             "the same loss"
         )
     is_shared = layer.weight is getattr(getattr(decoder, "embed_tokens", None), "weight", None)
-    looks_for_unused = isinstance(model, ModuleProxyWrapper) and getattr(model.module, "find_unused_parameters", False)
-    if looks_for_unused and not is_shared:
+    if getattr(model, "find_unused_parameters", False) and not is_shared:  # fairseq's wrappers pass the question on
         raise UserError(
             "--criterion chunked_cross_entropy --find-unused-parameters: PyTorch takes the output layer of this model "
             "for unused: add --share-decoder-input-output-embed, or use label_smoothed_cross_entropy"

@@ -19,6 +19,7 @@ from ..data.packing import SOURCE, Packing
 from ..modules.mixed_attention import (
     PaddedAttention,
     StepAttention,
+    active_rate,
     attention_scores,
     mixed_attention_mask,
     pad_keys_and_values,
@@ -115,7 +116,7 @@ class StepSeparateAttention(StepAttention):
         scores = attention_scores(self.group_by_sentence(qkv[:, :, 0]), keys.flatten(0, 1))
         scores = self.masked(scores, mask)
         self._target_weights = scores.softmax(-1).type_as(scores)
-        return self.ungroup(self._target_weights @ values.flatten(0, 1))
+        return self.ungroup(self.dropped(self._target_weights) @ values.flatten(0, 1))
 
     def to_source(self, qkv: Tensor, below: Tensor) -> Tensor:
         """Map queries in (R, m, 3, H, d/H) to contexts (R, m, H, d/H) over the cached source. `below` is unused."""
@@ -123,7 +124,7 @@ class StepSeparateAttention(StepAttention):
         scores = attention_scores(self.group_by_sentence(qkv[:, :, 0]), keys)
         scores = self.masked(scores, self.mask[..., : keys.size(1)])
         self._source_weights = scores.softmax(-1).type_as(scores)
-        return self.ungroup(self._source_weights @ values)
+        return self.ungroup(self.dropped(self._source_weights) @ values)
 
     def on_target(self, new: Tensor, old: Tensor) -> Tensor:
         return new
@@ -159,7 +160,7 @@ class SeparateAttentionStack(CoordinatedStack):
     step_attention = StepSeparateAttention
 
     def packed_attention(self, packing: Packing, window: int | None) -> PackedSeparateAttention:
-        return PackedSeparateAttention(packing, self.attention_dropout if self.training else 0.0, window)
+        return PackedSeparateAttention(packing, active_rate(self.attention_dropout), window)
 
 
 class UnsharedSeparateAttentionStack(UnsharedStack, SeparateAttentionStack):

@@ -39,6 +39,7 @@ from ..modules.mixed_attention import (
     SourceCache,
     StepAttention,
     TargetCache,
+    active_rate,
     attend_packed,
     pad_keys_and_values,
     step_masks,
@@ -223,7 +224,8 @@ class ConcatEmbedding(nn.Module):
             nn.init.normal_(table.weight, std=dim**-0.5)
         nn.init.zeros_(self.tokens.weight[padding_idx])
 
-        length, first = max(cfg.max_source_positions, cfg.max_target_positions), padding_idx + 1
+        # A segment with both the start and the end symbol has one token more than a sentence.
+        length, first = max(cfg.max_source_positions, cfg.max_target_positions) + 1, padding_idx + 1
         if cfg.no_position_embedding:
             positions = None
         elif cfg.positions == "fairseq":
@@ -327,7 +329,7 @@ class CoordinatedStack(nn.Module):
         super().__init__()
         self.padding_idx = padding_idx
         self.head_dim = cfg.embed_dim // cfg.attention_heads
-        self.attention_dropout = cfg.attention_dropout
+        self.attention_dropout = FairseqDropout(cfg.attention_dropout, module_name=type(self).__name__)
         self.windows = cfg.layer_windows
         self.checkpoint_activations = cfg.checkpoint_activations
         self.embedding = self.embedding_type(cfg, types, padding_idx)
@@ -368,7 +370,10 @@ class CoordinatedStack(nn.Module):
         positions = torch.arange(target.length, target.length + new, device=tokens.device).expand_as(tokens)
         target.reserve(new)
         masks = step_masks(source, target, self.windows)
-        attentions = [self.step_attention(source, target, masks[width], i) for i, width in enumerate(self.windows)]
+        dropout = active_rate(self.attention_dropout)
+        attentions = [
+            self.step_attention(source, target, masks[width], i, dropout) for i, width in enumerate(self.windows)
+        ]
         x = self.embedding(tokens, torch.full_like(tokens, side), positions)
         for layer, attend in zip(self.layers, attentions, strict=True):
             x = layer(x, attend)
@@ -385,7 +390,7 @@ class CoordinatedStack(nn.Module):
         return [by_window[window] for window in self.windows]
 
     def packed_attention(self, packing: Packing, window: int | None) -> Attend:
-        dropout = self.attention_dropout if self.training else 0.0
+        dropout = active_rate(self.attention_dropout)
         return attend_packed(packing, self.embedding.tokens.weight, self.head_dim, dropout, window)
 
     def recomputable(self, layers: Iterable[nn.Module]) -> Iterable[Callable]:
@@ -463,7 +468,7 @@ class LWCDecoder(FairseqIncrementalDecoder):
             [layer.source_weights for layer in attentions], [layer.target_weights for layer in attentions]
         )
         alignment = weights.source[self.alignment_layer].mean(1) if attentions else None
-        return self.output_layer(x), {"attn": [alignment], "attentions": weights, "inner_states": None}
+        return self.output_layer(x), {"attn": [alignment], "attentions": weights}
 
     def output_layer(self, features: Tensor) -> Tensor:
         """Map states (..., d) to logits (..., V) with the token embeddings as weights."""
@@ -558,7 +563,7 @@ class LWCTransformerModel(TranslationModel):
         """Return states (B, m, d), or their logits (B, m, V), and a dictionary, as `forward` does."""
         if features_only:
             return states, {"output_layer": (self.encoder.stack.embedding.tokens.weight, None)}
-        return self.decoder.output_layer(states), {"attn": [None], "inner_states": None}
+        return self.decoder.output_layer(states), {"attn": [None]}
 
     def attention(self, src_tokens: Tensor, prev_output_tokens: Tensor) -> DecoderAttention:
         _, extra = self.decoder(prev_output_tokens, self.encoder(src_tokens))

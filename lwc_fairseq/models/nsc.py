@@ -61,8 +61,9 @@ class NSCConfig(ReverseContextConfig):
     reverse_context: ChoiceEnum(["search", "translations"]) = field(  # type: ignore[valid-type]
         default="search",
         metadata={
-            "help": "the reverse translations that training reads: those of a search in its first epoch, which it "
-            "keeps in memory, or the `translations` that `lwc-fairseq reverse` has made. Generation searches"
+            "help": "the reverse translations that training reads: those of a search, of which each process keeps its "
+            "own in memory until it ends, or the `translations` that `lwc-fairseq reverse` has made. Generation "
+            "searches"
         },
     )
     reverse_beam: int = field(
@@ -88,8 +89,8 @@ class NSCEncoder(RecurrentEncoder):
     def search(self, src_tokens: Tensor) -> Tensor:
         """Return the reverse translations (S, T), with padding on the right.
 
-        Training searches for the translation of each source once and stores it. Generation stores no translations,
-        because the number of its sources has no limit.
+        Each process of a training searches for the translation of a source once and keeps it in memory. Generation
+        keeps no translations, because the number of its sources has no limit.
         """
         limits = self.cfg.reverse_limits(src_tokens.eq(self.known.source_pad))
         if not self.training:

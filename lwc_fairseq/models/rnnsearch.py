@@ -111,8 +111,17 @@ class RecurrentModel(TranslationModel):
 
     @classmethod
     def build_model(cls, cfg, task):
-        """Build the model, share embeddings if --share-all-embeddings is set, and draw the initial weights."""
+        """Build the model, share embeddings if --share-all-embeddings is set, and draw the initial weights.
+
+        Raises:
+            UserError: the options are invalid, or the task pads targets on the left.
+        """
         cfg = cls.read_config(cfg)
+        if getattr(getattr(task, "cfg", None), "left_pad_target", False):
+            raise UserError(
+                "--left-pad-target: recurrent decoders read a target from its first column on, so it cannot begin with "
+                "padding: leave the option out"
+            )
         encoder = cls.build_encoder(cfg, task.source_dictionary)
         model = cls(encoder, cls.build_decoder(cfg, task.target_dictionary))
         if cfg.share_all_embeddings:

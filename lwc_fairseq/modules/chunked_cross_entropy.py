@@ -25,7 +25,8 @@ CHUNK_ON_GPU = 2**26
 """The same on a GPU, which computes few rows at a time inefficiently."""
 
 HALF_RANGE = 2.0**12
-"""Bound on the sums in float16 products, which are scaled so that they stay below it."""
+"""Bound on the sums in the float16 product that gives the gradient of W, which is scaled so that they stay below it.
+Those in the product that gives the gradient of t are at most 2 max |W| times as large."""
 
 
 def chunked_cross_entropy(

@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
+from fairseq.modules.fairseq_dropout import FairseqDropout
 from torch import Tensor, nn
 
 from ..data.packing import BACKWARD, SOURCE, TARGET, Packing, pad_rows
@@ -414,10 +415,11 @@ class StepAttention:
         target: the target cache, in which `reserve` has allocated space for the new tokens.
         mask: the step's :func:`step_mask`.
         layer: the number of the layer, from 0.
+        dropout: the rate of dropout of the weights, above 0 with --retain-dropout.
     """
 
-    def __init__(self, source: SourceCache, target: TargetCache, mask: Tensor, layer: int):
-        self.source, self.target, self.mask, self.layer = source, target, mask, layer
+    def __init__(self, source: SourceCache, target: TargetCache, mask: Tensor, layer: int, dropout: float = 0.0):
+        self.source, self.target, self.mask, self.layer, self.dropout = source, target, mask, layer, dropout
 
     def __call__(self, qkv: Tensor) -> Tensor:
         """Map queries, keys and values (R, m, 3, H, d/H) to contexts (R, m, H, d/H)."""
@@ -432,8 +434,9 @@ class StepAttention:
         scores = torch.cat([to_source, to_target], dim=-1)
         weights = self.masked(scores, self.mask).softmax(-1).type_as(scores)  # autocast would return single precision
         self._source_weights, self._target_weights = weights[..., :width], weights[..., width:]
-        context = self._source_weights @ source_values
-        return self.ungroup(context.baddbmm_(self._target_weights, target_values.flatten(0, 1)))
+        weights = self.dropped(weights)
+        context = weights[..., :width] @ source_values
+        return self.ungroup(context.baddbmm_(weights[..., width:], target_values.flatten(0, 1)))
 
     def extended_target(self, qkv: Tensor, slots: int) -> tuple[Tensor, Tensor]:
         """Write the new tokens into the target cache, and return the keys and values of its last slots.
@@ -465,6 +468,10 @@ class StepAttention:
         scores.unflatten(0, (len(mask), -1)).add_(mask)
         return scores
 
+    def dropped(self, weights: Tensor) -> Tensor:
+        """Apply dropout to weights, if there is any."""
+        return F.dropout(weights, self.dropout) if self.dropout else weights
+
     def group_by_sentence(self, query: Tensor) -> Tensor:
         """Rearrange queries (R, m, H, d/H) to (S · H, beam · m, d/H)."""
         return query.unflatten(0, (-1, self.target.beam)).permute(0, 3, 1, 2, 4).flatten(2, 3).flatten(0, 1)
@@ -473,6 +480,12 @@ class StepAttention:
         """Rearrange (S · H, beam · m, size) to (R, m, H, size)."""
         by_head = x.unflatten(0, (len(self.mask), -1)).unflatten(2, (self.target.beam, -1))  # (S, H, beam, m, size)
         return by_head.permute(0, 2, 3, 1, 4).flatten(0, 1)
+
+
+def active_rate(dropout: FairseqDropout) -> float:
+    """Return the rate of a dropout, or 0 where it is not applied. It is applied in training, and in generation with
+    --retain-dropout."""
+    return dropout.p if dropout.training or dropout.apply_during_inference else 0.0
 
 
 def attention_scores(query: Tensor, keys: Tensor) -> Tensor:

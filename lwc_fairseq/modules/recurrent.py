@@ -541,7 +541,7 @@ class SteppingDecoder(FairseqIncrementalDecoder):
             columns = memory.columns.repeat_interleave(len(alpha) // len(memory.columns), dim=0)
             attentions.append(alpha.gather(2, columns[:, None].expand_as(alpha)))
         alignment = attentions[self.alignment_layer] if attentions else None
-        return self.output_layer(features), {"attn": [alignment], "attentions": attentions, "inner_states": None}
+        return self.output_layer(features), {"attn": [alignment], "attentions": attentions}
 
     def forward(
         self,

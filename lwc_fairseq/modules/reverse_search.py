@@ -197,8 +197,9 @@ def search_with_beam(model: FairseqEncoderDecoderModel, src_tokens: Tensor, limi
 class KnownTranslations:
     """The translations that a frozen model has made, by their source.
 
-    The model translates a source in the same way in every epoch, so training searches for its translation once. A
-    source of 25 tokens and a translation of 25 tokens together take about 400 bytes of the host's memory.
+    The model translates a source in the same way in every epoch, so each process of a training searches for its
+    translation once. A source of 25 tokens and a translation of 25 tokens together take about 400 bytes of the host's
+    memory.
     """
 
     def __init__(self, source_pad: int, target_pad: int):

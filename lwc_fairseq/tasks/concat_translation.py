@@ -161,9 +161,14 @@ class ConcatTranslationTask(TranslationTask):
 
     def check_checkpoint(self, trained) -> None:
         """Raises UserError if --reverse-target differs from `trained`, the task's configuration in a checkpoint."""
-        self._check_order([is_reversed(trained)])
+        self._check_order([*self.trained_reversed, is_reversed(trained)])
 
     def _check_order(self, trained_reversed: list[bool]) -> None:
+        if len(set(trained_reversed)) == 2:
+            raise UserError(
+                "--path: some of the models were trained with --reverse-target and some without: name those without it "
+                "in --path, and the others in --agreement-path"
+            )
         if (not self.cfg.reverse_target) in trained_reversed:
             raise UserError(
                 "the checkpoint was trained without --reverse-target: leave out --reverse-target"
@@ -224,6 +229,8 @@ class ConcatTranslationTask(TranslationTask):
             kind, extra["print_alignment"] = SequenceGeneratorWithAlignment, alignment or "hard"
         generator = build(models, args, kind, extra, prefix_allowed_tokens_fn)
         if isinstance(generator, SequenceScorer):
+            if self.cfg.gnmt_length_penalty:
+                raise UserError("--score-reference does not search: leave out --gnmt-length-penalty")
             return generator
         generator.normalize_scores = False  # the ranking divides by the penalty
         if self.cfg.agreement_path:

@@ -89,6 +89,9 @@ class TestCheckpoints:
         translate = (command, tiny_data, "--path", tiny_checkpoint, "--cpu", *TASK)
         message = refused(*translate, "--reverse-target", stdin=TEXT)
         assert "was trained without --reverse-target: leave out --reverse-target" in message
+        ensemble = (command, tiny_data, "--path", f"{tiny_checkpoint}:{right_to_left['lwc']}", "--cpu", *TASK)
+        for direction in ((), ("--reverse-target",)):
+            assert "some of the models were trained with --reverse-target" in refused(*ensemble, *direction, stdin=TEXT)
         both = ("--agreement-path", right_to_left["lwc"])
         assert hypotheses(run(*translate, *both, stdin=TEXT).stdout)
         message = refused(*translate, "--agreement-path", right_to_left["short"], stdin=TEXT)

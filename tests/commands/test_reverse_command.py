@@ -257,6 +257,8 @@ def test_what_is_missing_or_stale_is_told_before_training(data, translated, tiny
     shutil.copy(stale / "reverse" / "train.de-en.json", stale / "reverse" / "valid.de-en.json")
     shutil.copy(stale / "reverse" / "train.de-en.idx", stale / "reverse" / "valid.de-en.idx")
     assert "the sources of valid have changed since" in refusal(stale)
+    (stale / "reverse" / "valid.de-en.json").unlink()
+    assert "valid.de-en.json, which says what" in refusal(stale)
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
 
 

@@ -55,6 +55,8 @@ def generation(command, data, checkpoint, *options, task=TASK):
         ("--lenpen 2 --unnormalized", "--lenpen 2.0 has no effect with --unnormalized: leave one out"),
         ("--diverse-beam-strength 2", "--diverse-beam-strength 2.0 needs --diverse-beam-groups"),
         ("--score-reference --sampling", "--score-reference does not search: leave out --sampling"),
+        ("--score-reference --lenpen 2", "--score-reference does not search: leave out --lenpen"),
+        ("--score-reference --unnormalized", "--score-reference does not search: leave out --unnormalized"),
         ("--lm-weight 0.5", "--lm-weight 0.5 needs --lm-path, a language model"),
         ("--lm-path none.pt --lm-weight 0.5", "--lm-path none.pt: no such file"),
         ("--post-process foo", "--post-process foo: choose one of subword_nmt"),

@@ -6,7 +6,7 @@ import pytest
 import torch
 from fairseq.criterions.cross_entropy import CrossEntropyCriterion
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
-from fairseq.distributed import ModuleProxyWrapper
+from fairseq.distributed import DistributedTimeoutWrapper, ModuleProxyWrapper
 from torch.nn.parallel import DistributedDataParallel
 
 from conftest import EOS, PAD, make_abd, make_deepatt, make_dictionary, make_lwc, make_transformer, random_batch
@@ -16,6 +16,7 @@ from lwc_fairseq.criterions.bidirectional_cross_entropy import (
 )
 from lwc_fairseq.criterions.chunked_cross_entropy import ChunkedCrossEntropyConfig, ChunkedCrossEntropyCriterion
 from lwc_fairseq.data.packing import pack
+from lwc_fairseq.models.interface import unwrap
 
 TASK = SimpleNamespace(target_dictionary=make_dictionary(17))
 MODELS = {
@@ -121,12 +122,16 @@ def test_distributed_training_that_looks_for_unused_parameters(name, output, tmp
         wrapped = ModuleProxyWrapper(DistributedDataParallel(model, find_unused_parameters=True))
         ours(0.1, False)(wrapped, sample())[0].backward()
         assert model.get_parameter(output).grad is not None
+        with_heartbeat = DistributedTimeoutWrapper(wrapped, timeout=0)
+        assert unwrap(with_heartbeat) is unwrap(wrapped) is unwrap(model) is model
+        ours(0.1, False)(with_heartbeat, sample())[0].backward()
         wrapped = ModuleProxyWrapper(DistributedDataParallel(make_transformer(), find_unused_parameters=True))
         ours(0.1, False)(wrapped, sample())[0].backward()
         untied = make_transformer(arch="transformer")
         wrapped = ModuleProxyWrapper(DistributedDataParallel(untied, find_unused_parameters=True))
-        with pytest.raises(ValueError, match="add --share-decoder-input-output-embed, or use label_smoothed_cross"):
-            ours(0.1, False)(wrapped, sample())
+        for refused in (wrapped, DistributedTimeoutWrapper(wrapped, timeout=0)):
+            with pytest.raises(ValueError, match="add --share-decoder-input-output-embed, or use label_smoothed_cross"):
+                ours(0.1, False)(refused, sample())
     finally:
         torch.distributed.destroy_process_group()
 

@@ -229,6 +229,17 @@ class TestDecoding:
         model = make_abd_lwc(max_target_positions=5, max_reverse_len_a=9)
         assert model.reverse_translations(random_batch(LENGTHS)[0]).size(1) <= 5
 
+    def test_the_longest_reference_fits_into_the_table_of_positions(self):
+        """As the backward translation, it has a start and an end symbol."""
+        src, prev = random_batch([(6, 6), (3, 4)])
+        longest = prev.size(1)
+        limits = {"max_source_positions": longest, "max_target_positions": longest}
+        made = [
+            make_abd_lwc(reverse_context="reference", layers=1, **more).train()(src, None, prev, backward=True)[0]
+            for more in (limits, {})
+        ]
+        assert torch.equal(*made)
+
     @pytest.mark.parametrize("limit", [1, 2, 4])
     def test_the_limit_counts_the_end_symbol(self, limit):
         model = make_abd_lwc(max_reverse_len_a=0, max_reverse_len_b=limit)

@@ -271,6 +271,14 @@ class TestConfiguration:
         ):
             self.build(share_all_embeddings=True)
 
+    @pytest.mark.parametrize("variant", [*VARIANTS, "abd", "nsc_hs", "rnmt", "abd_rnmt"])
+    def test_padding_of_targets_on_the_left_is_refused(self, variant):
+        dictionary = make_dictionary(20)
+        cfg = SimpleNamespace(left_pad_target=True)
+        task = SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary, cfg=cfg)
+        with pytest.raises(ValueError, match="--left-pad-target: recurrent decoders read a target from its first"):
+            ARCH_MODEL_REGISTRY[variant].build_model(MODEL_DATACLASS_REGISTRY[variant](), task)
+
     @pytest.mark.parametrize("layers", [1, 2, 6])
     def test_any_number_of_attention_layers(self, layers):
         model = self.build(attention_layers=layers, embed_dim=4, hidden_dim=6)

@@ -1,9 +1,11 @@
-"""`--input-dropout` of the recurrent models: words and the states that attention reads."""
+"""Dropout of words, of the states that attention reads (`--input-dropout`) and of attention weights."""
+
+from functools import partial
 
 import pytest
 import torch
 
-from conftest import make_abd, make_deepatt, random_batch
+from conftest import make_abd, make_abd_lwc, make_deepatt, make_lwc, make_rnmt, random_batch
 from lwc_fairseq.models.rnnsearch import RecurrentConfig
 
 LENGTHS = [(4, 3), (2, 6)]
@@ -59,6 +61,36 @@ def test_retained_in_generation(make):
     with torch.no_grad():
         model(src, None, prev)
     assert words and all((out == 0).any() for out in words)
+
+
+WITH_ATTENTION_DROPOUT = {
+    "lwc": make_lwc,
+    "separate": partial(make_lwc, separate_attention=True),
+    "windows": partial(make_lwc, windows="2,3,4"),
+    "abd_lwc": make_abd_lwc,
+    "rnmt": partial(make_rnmt, "rnmt"),
+}
+
+
+@pytest.mark.parametrize("family", WITH_ATTENTION_DROPOUT)
+@pytest.mark.parametrize("in_steps", [False, True])
+def test_attention_dropout_is_retained_in_generation(family, in_steps):
+    """With --retain-dropout, the mean over many passes comes near the pass without dropout."""
+    src, prev = random_batch(LENGTHS, types=15)
+
+    def translate(model):
+        state = {} if in_steps else None
+        return model.decoder(prev, model.encoder(src), state)[0]
+
+    with torch.no_grad():
+        plain = translate(WITH_ATTENTION_DROPOUT[family]().eval())
+        model = WITH_ATTENTION_DROPOUT[family](attention_dropout=0.1).eval()
+        assert torch.equal(translate(model), plain)
+        model.make_generation_fast_(retain_dropout=True)
+        logits = torch.stack([translate(model) for _ in range(100)])
+    assert not torch.equal(logits[0], logits[1])
+    errors = (logits - plain).flatten(1).norm(dim=1)
+    assert (logits.mean(0) - plain).norm() < 0.3 * errors.mean()
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.0])

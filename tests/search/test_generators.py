@@ -61,6 +61,7 @@ def test_scores_of_references_and_classes_of_callers_are_fairseqs():
     ("settings", "options", "message"),
     [
         ({"gnmt_length_penalty": True}, {"unnormalized": True}, "--gnmt-length-penalty and --unnormalized exclude"),
+        ({"gnmt_length_penalty": True}, {"score_reference": True}, "leave out --gnmt-length-penalty"),
         ({}, {"retain_iter_history": True}, "--retain-iter-history only works with models that refine"),
     ],
 )

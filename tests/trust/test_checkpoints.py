@@ -170,6 +170,7 @@ def strange_files(checkpoint) -> dict[str, object]:
         "empty": b"",
         "truncated": whole[: len(whole) // 2],
         "without its end": whole[:-30],
+        "a name that is no UTF-8": b"/data\xafpkl".join(whole.rsplit(b"/data.pkl", 1)),
         "text": b"no checkpoint\n" * 100,
         "another archive": archive({"data.pkl": b"cos\nsystem\n."}),
         "a list": [1, 2],
