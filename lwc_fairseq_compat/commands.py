@@ -137,14 +137,16 @@ def check_configuration(cfg):
 def check_data_and_languages(cfg):
     """Raises UserError if the data folder is not given, or is a relative path that hydra's folder does not contain, or
     if YAML has read a language as a truth value, as it does with ``no``."""
+    from fairseq.utils import split_paths
+
     data = OmegaConf.select(cfg, "task.data", throw_on_missing=False)
     # `in cfg.task` would also want a value
     if not data and cfg.task is not None and "data" not in cfg.task.keys():  # noqa: SIM118
         return  # a task without a folder of data, such as dummy_lm
     if not data:
         raise UserError("task.data is missing: add task.data=FOLDER, with the full path")
-    first = data.split(os.pathsep)[0]
-    if not os.path.isabs(first) and not os.path.exists(first):
+    first = split_paths(data)[0]
+    if "://" not in first and not os.path.isabs(first) and not os.path.exists(first):
         raise UserError(f"task.data={data}: no such folder in {os.getcwd()}, where hydra runs this: give the full path")
     for key in ("task.source_lang", "task.target_lang"):
         if str(OmegaConf.select(cfg, key)) in ("True", "False"):

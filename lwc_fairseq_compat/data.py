@@ -66,6 +66,8 @@ def why_missing(folder, split, dataset_impl):
         return f"its {split} is binary: leave out --dataset-impl raw"
     if dataset_impl != "raw" and split in raw - binary:
         return f"its {split} is raw text: add --dataset-impl raw"
+    if split in binary:
+        return f"its {split} has another format than --dataset-impl {dataset_impl}: leave the option out"
     hint = f": fairseq-preprocess writes it from --{split}pref" if split in ("train", "valid", "test") else ""
     return f"no {split} in it, only {', '.join(sorted(binary | raw)) or 'none'}{hint}"
 
@@ -248,6 +250,10 @@ def advice(task, limits):
     command = os.path.basename(sys.argv[0])
     options = "--max-source-positions and --max-target-positions"
     is_of_model = command == "fairseq-validate"
+    if command == "fairseq-eval-lm":
+        return f"To score longer lines in parts, add --tokens-per-sample {limits}"
+    if not isinstance(limits, tuple):
+        return "To read longer sentences, raise --max-positions or --tokens-per-sample, whichever the model has"
     if command not in ("fairseq-train", "fairseq-validate") and task.max_positions() is not None:
         is_of_model = any(limit < other for limit, other in zip(limits, task.max_positions(), strict=True))
     if is_of_model:
@@ -289,6 +295,17 @@ def name_other_format(make_dataset, path, impl, *args, **kwargs):
             "reads what it finds"
         )
     return make_dataset(path, impl, *args, **kwargs)
+
+
+@replaces("fairseq.data.indexed_dataset", "MMapIndexedDatasetBuilder.finalize")
+def count_bytes_in_whole_numbers(finalize, self, index_file):
+    """Write where the sentences of a file of more than 2 GiB begin.
+
+    Why: ``fairseq-preprocess --workers`` adds up lengths of 32 bits, and the sums stay in 32 bits. Wrong places of
+    sentences are written without an error. Needed: from numpy 2.
+    """
+    self._sizes = [int(size) for size in self._sizes]
+    finalize(self, index_file)
 
 
 @replaces("fairseq.data.indexed_dataset", "MMapIndexedDataset._do_init")

@@ -62,6 +62,21 @@ def name_other_schedule(load_state_dict, self, state_dict):
         ) from error
 
 
+@replaces("fairseq.optim.amp_optimizer", "AMPOptimizer.__init__")
+def scale_losses_as_told(init, self, cfg, *args, **kwargs):
+    """Obey ``--amp-init-scale`` and ``--amp-scale-window``.
+
+    Why: fairseq takes the value of the first for the second, and that of ``--fp16-init-scale`` for the first. Needed:
+    always.
+    """
+    init(self, cfg, *args, **kwargs)
+    if self._grad_scaler.is_enabled():
+        state = self._grad_scaler.state_dict() | {"scale": float(cfg.common.amp_init_scale)}
+        if cfg.common.amp_scale_window:
+            state["growth_interval"] = cfg.common.amp_scale_window
+        self._grad_scaler.load_state_dict(state)
+
+
 @replaces("fairseq.optim.amp_optimizer", "AMPOptimizer.step")
 def unscale_gradients_once(step, self):
     """Step the optimizer whose gradients ``--amp`` has unscaled.

@@ -345,6 +345,17 @@ def parse_model_before_help(parse_args_and_arch, parser, input_args=None, *args,
     return parse_args_and_arch(parser, input_args, *args, **kwargs)
 
 
+@replaces("fairseq.options", "parse_args_and_arch")
+def accept_local_rank_with_hyphen(parse_args_and_arch, parser, *args, **kwargs):
+    """Let ``python -m torch.distributed.launch`` start the commands.
+
+    Why: it passes ``--local-rank``, and fairseq knows ``--local_rank`` only. Needed: from torch 2.0.
+    """
+    if option := parser._option_string_actions.get("--local_rank"):
+        parser._option_string_actions["--local-rank"] = option
+    return parse_args_and_arch(parser, *args, **kwargs)
+
+
 @replaces("fairseq.dataclass.utils", "eval_str_list")
 def name_malformed_list(eval_str_list, x, *args, **kwargs):
     """Say that a list of numbers, such as the value of ``--lr``, is malformed.
@@ -390,9 +401,31 @@ def name_model_without_attention(compute_alignment_loss, self, sample, net_outpu
     if net_output[1]["attn"] is None or net_output[1]["attn"][0] is None:
         raise UserError(
             "--criterion label_smoothed_cross_entropy_with_alignment: this model computes no attention weights in "
-            "training; choose another criterion, or a model that does, such as transformer_align"
+            "training; choose another criterion, or a model that does, such as transformer_align with an "
+            "--alignment-layer, counted from 0, that it has"
         )
     return compute_alignment_loss(self, sample, net_output)
+
+
+@replaces("fairseq.tasks.denoising", "DenoisingTask.add_args")
+@replaces("fairseq.tasks.multilingual_denoising", "MultilingualDenoisingTask.add_args")
+def add_missing_options(add_args, parser):
+    """Let ``--task denoising`` and ``multilingual_denoising`` train BART.
+
+    Why: the task and the model both add ``--max-source-positions`` and ``--max-target-positions``, which ends in an
+    ``ArgumentError``. Needed: always.
+    """
+    add_argument = parser.add_argument
+
+    def add_if_missing(*names, **settings):
+        if not any(name in parser._option_string_actions for name in names):
+            add_argument(*names, **settings)
+
+    parser.add_argument = add_if_missing
+    try:
+        add_args(parser)
+    finally:
+        parser.add_argument = add_argument
 
 
 @replaces("fairseq.tasks.translation_from_pretrained_bart", "TranslationFromPretrainedBARTTask.__init__")

@@ -17,7 +17,7 @@ import torch
 from torch.multiprocessing import ProcessExitedException
 from torch.utils import data
 
-from .errors import UserError
+from .errors import UserError, is_for_user
 from .hooks import replaces
 from .saving import is_unsaved, save_if_unsaved
 
@@ -46,11 +46,16 @@ def call_main_on_devices(call_main, cfg, main, **kwargs):
     from fairseq.distributed.utils import infer_init_method
 
     training = cfg.distributed_training
-    if training.ddp_backend in ("fully_sharded", "slowmo") and importlib.util.find_spec("fairscale") is None:
-        raise UserError(
-            f"--ddp-backend {training.ddp_backend} needs fairscale, which is archived and with which these models were "
-            "never tried: use pytorch_ddp or legacy_ddp"
-        )
+    if importlib.util.find_spec("fairscale") is None:
+        if training.ddp_backend in ("fully_sharded", "slowmo"):
+            raise UserError(
+                f"--ddp-backend {training.ddp_backend} needs fairscale, which is archived and with which these models "
+                "were never tried: use pytorch_ddp or legacy_ddp"
+            )
+        if training.zero_sharding != "none":
+            raise UserError(
+                f"--zero-sharding {training.zero_sharding} needs fairscale, which is archived: leave the option out"
+            )
     if cfg.common.bf16 and importlib.util.find_spec("torch_xla") is None:
         cfg.common.tpu = training.tpu = False
     infer_init_method(training)
@@ -58,15 +63,32 @@ def call_main_on_devices(call_main, cfg, main, **kwargs):
         training.distributed_backend = "gloo"
     if training.distributed_init_method is None or training.distributed_no_spawn:
         return stop_listening_when_training_ends(call_main, cfg, main, **kwargs)
+    if not (torch.cuda.device_count() or cfg.common.tpu):
+        raise UserError(
+            "--distributed-init-method starts a process for each GPU, and there is none: start the processes by "
+            "`torchrun --nproc_per_node N --no-python` before the command, which works on a CPU too (there with --cpu)"
+        )
     handlers = {number: signal.signal(number, pass_signal_on) for number in SIGNALS}
     try:
-        call_main(cfg, main, **kwargs)
+        call_main(cfg, functools.partial(main_in_one_line, main), **kwargs)
     except ProcessExitedException as error:
-        if error.exit_code - 128 not in SIGNALS:
+        if error.exit_code != 1 and error.exit_code - 128 not in SIGNALS:
             raise
         sys.exit(error.exit_code)
     finally:
         put_back(handlers)
+
+
+def main_in_one_line(main, cfg, **kwargs):
+    """Run `main` in a process that another one has started. Print an error that the user can fix here, in one line,
+    and exit with status 1: the other process would print a traceback as text."""
+    try:
+        main(cfg, **kwargs)
+    except Exception as error:
+        if not is_for_user(error):
+            raise
+        print(f"{os.path.basename(sys.argv[0])}: error: {error}", file=sys.stderr)
+        sys.exit(1)
 
 
 def pass_signal_on(number, frame):
@@ -233,7 +255,8 @@ def save_during_validation(valid_step, self, *args, **kwargs):
 
     Why: a validation that translates may take longer than the scheduler waits. Needed: always.
     """
-    if is_unsaved(self):  # in all processes or in none
+    # This is so in all processes or in none. But one whose memory was full calls this again for the same batch.
+    if is_unsaved(self) and not kwargs.get("raise_oom"):
         self.steps_of_validation = getattr(self, "steps_of_validation", -1) + 1
         if termination.is_requested(self.steps_of_validation):
             save_if_unsaved(self, None)

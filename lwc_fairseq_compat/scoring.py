@@ -82,6 +82,15 @@ def count_empty_sentences(original):
     return Scorer
 
 
+@replaces("fairseq.scoring.meteor", "MeteorScorer.add_string")
+def give_words_to_meteor(add_string, self, ref, pred):
+    """Let ``--scoring meteor`` score.
+
+    Why: it gives lines to nltk, which wants lists of words. Needed: from nltk 3.6.6.
+    """
+    add_string(self, ref.split(), pred.split())
+
+
 @mends("fairseq.scoring.bleu")
 def score_open_files(module):
     """Let ``fairseq-score --sacrebleu`` score.

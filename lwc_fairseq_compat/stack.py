@@ -53,11 +53,11 @@ def silence_deprecations():
     """
     logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", category=UserWarning, module="hydra")
-    warnings.filterwarnings("ignore", category=UserWarning, message=r"\s*'config' is validated against ConfigStore")
+    warnings.filterwarnings("ignore", category=UserWarning, message=r"\s*'[^']*' is validated against ConfigStore")
     warnings.filterwarnings("ignore", category=UserWarning, message=r"\s*The version_base parameter is not specified")
     warnings.filterwarnings("ignore", category=UserWarning, message="'pin_memory' argument is set as true but no acc")
     warnings.filterwarnings("ignore", category=UserWarning, message="Support for mismatched key_padding_mask")
-    warnings.filterwarnings("ignore", category=FutureWarning, module="fairseq")
+    warnings.filterwarnings("ignore", category=FutureWarning, module="(lwc_)?fairseq")
     warnings.filterwarnings("ignore", category=FutureWarning, message=r"\W*torch\.jit\.script\W* is deprecated")
 
 

@@ -4,26 +4,33 @@ import logging
 import sys
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import spec_from_file_location
 from types import SimpleNamespace
 
 import fairseq
+import numpy as np
 import pytest
 import torch
 from fairseq.data import Dictionary
+from fairseq.data.indexed_dataset import MMapIndexedDataset, MMapIndexedDatasetBuilder
 from fairseq.dataclass import FairseqDataclass
+from fairseq.optim.amp_optimizer import AMPOptimizer
+from fairseq.scoring.meteor import MeteorScorer
 from fairseq.tasks import setup_task
 from fairseq.tasks.fairseq_task import FairseqTask
 from fairseq.tasks.translation import TranslationConfig
 from fairseq.trainer import Trainer
 from omegaconf import OmegaConf
 
-from conftest import make_dictionary
-from lwc_fairseq_compat import UserError
+from conftest import make_dictionary, refused, run_python
+from lwc_fairseq_compat import UserError, processes
 from lwc_fairseq_compat.batches import name_batch_with_bad_gradients
 from lwc_fairseq_compat.checkpoints import refused_when_read
 from lwc_fairseq_compat.commands import check_data_and_languages
+from lwc_fairseq_compat.data import advice, why_missing
 from lwc_fairseq_compat.hooks import Finder
+from lwc_fairseq_compat.options import parse_words
 from lwc_fairseq_compat.saving import patience
 from lwc_fairseq_compat.scoring import is_score_command
 
@@ -153,3 +160,104 @@ def test_fairseq_that_another_finder_finds(monkeypatch):
     monkeypatch.setattr(sys, "meta_path", [finder, editable])
     assert finder.find_spec("fairseq") is spec and finder.find_spec("torch") is None
     assert spec.loader.exec_module.__name__ == "run_and_patch"
+
+
+def test_places_in_files_of_more_than_2_gib(tmp_path):
+    """`fairseq-preprocess --workers` adds the lengths that a worker has written, which NumPy reads as 32 bits."""
+    builder = MMapIndexedDatasetBuilder(str(tmp_path / "text.bin"), dtype=np.uint16)
+    builder._sizes = [2**29, *np.full(4, 2**29, dtype=np.int32)]
+    builder.finalize(str(tmp_path / "text.idx"))
+    index = MMapIndexedDataset.Index(str(tmp_path / "text.idx"))
+    assert index.sizes.tolist() == [2**29] * 5
+    assert index._pointers.tolist() == [i * 2**30 for i in range(5)]
+
+
+def test_a_batch_that_is_validated_again_asks_no_other_process(monkeypatch):
+    """The others do not validate theirs again, so they would not answer."""
+    asked = []
+    monkeypatch.setattr(processes, "is_unsaved", lambda trainer: True)
+    monkeypatch.setattr(processes.termination, "is_requested", lambda step: asked.append(step))
+    trainer = SimpleNamespace()
+    for given in ({}, {"raise_oom": True}, {}):
+        processes.save_during_validation(lambda self, sample, **given: None, trainer, None, **given)
+    assert asked == [0, 1]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_processes_for_gpus_that_are_not_there(tiny_data, tmp_path):
+    start = ("--cpu", "--distributed-init-method", "tcp://localhost:29777", "--distributed-world-size", "1")
+    given = ("--arch", "transformer", "--optimizer", "sgd", "--lr", "1", "--max-tokens", "99", "--save-dir", tmp_path)
+    message = refused("fairseq-train", tiny_data, *given, *start)
+    assert "--distributed-init-method starts a process for each GPU, and there is none" in message
+
+
+def test_the_process_of_a_gpu_prints_one_line(tmp_path):
+    """A CPU in the place of the GPU, for which fairseq starts a process."""
+    script, data = tmp_path / "train.py", tmp_path / "data"
+    script.write_text("""if __name__ == "__main__":
+    import sys, torch
+    torch.cuda.device_count = lambda: 1
+    from fairseq_cli.train import cli_main
+    sys.argv[0] = "fairseq-train"
+    cli_main()
+""")
+    data.mkdir()
+    given = ("--arch", "transformer", "--optimizer", "sgd", "--lr", "1", "--max-tokens", "99", "--save-dir", tmp_path)
+    start = ("--cpu", "--distributed-init-method", f"file://{tmp_path / 'store'}", "--distributed-world-size", "1")
+    done = run_python(script, data, "-s", "de", "-t", "en", *given, *start, check=False)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("fairseq-train: error: dictionary not found: ")
+
+
+def test_the_launcher_of_pytorch_names_the_rank_with_a_hyphen():
+    given = ("data", "--arch", "transformer", "--optimizer", "sgd", "--lr", "1", "--max-tokens", "9")
+    for option in ("--local-rank=3", "--local_rank=3"):
+        assert parse_words("fairseq-train", [*given, option]).device_id == 3
+
+
+@pytest.mark.parametrize("task", ["denoising", "multilingual_denoising"])
+def test_tasks_and_models_with_the_same_options(task):
+    given = ("data", "--arch", "bart_base", "--optimizer", "sgd", "--lr", "1", "--max-tokens", "9")
+    options = parse_words("fairseq-train", [*given, "--task", task, "--max-source-positions", "77"])
+    assert options.max_source_positions == 77 and options.mask_length == "subword"
+
+
+def test_the_scale_of_losses_and_its_window_are_those_of_the_options(monkeypatch):
+    monkeypatch.setattr(torch.cuda.amp, "GradScaler", partial(torch.amp.GradScaler, "cpu"))
+    common = {"fp16_init_scale": 128, "amp_init_scale": 64, "amp_scale_window": 2000, "min_loss_scale": 1e-4}
+    cfg = OmegaConf.create({"common": common, "optimizer": None})
+    scaler = AMPOptimizer(cfg, [], None)._grad_scaler
+    assert (scaler.get_scale(), scaler.get_growth_interval()) == (64, 2000)
+    common["amp_scale_window"] = None
+    scaler = AMPOptimizer(OmegaConf.create({"common": common, "optimizer": None}), [], None)._grad_scaler
+    assert (scaler.get_scale(), scaler.get_growth_interval()) == (64, torch.amp.GradScaler("cpu").get_growth_interval())
+
+
+def test_meteor_gets_words():
+    scorer = MeteorScorer.__new__(MeteorScorer)
+    scorer.ref, scorer.pred = [], []
+    scorer.add_string("two dogs run", "dogs run")
+    assert (scorer.ref, scorer.pred) == ([["two", "dogs", "run"]], [["dogs", "run"]])
+
+
+@pytest.mark.parametrize(
+    ("command", "limits", "expected"),
+    [
+        ("fairseq-eval-lm", 32, "add --tokens-per-sample 32"),
+        ("fairseq-hydra-train", 512, "raise --max-positions or --tokens-per-sample"),
+        ("fairseq-train", 512, "raise --max-positions or --tokens-per-sample"),
+        ("train.py", (9, 9), "The limits are those of the model"),
+        ("train.py", (12, 12), "raise --max-source-positions and --max-target-positions"),
+    ],
+)
+def test_advice_on_long_sentences(monkeypatch, command, limits, expected):
+    monkeypatch.setattr(sys, "argv", [command])
+    assert expected in advice(SimpleNamespace(max_positions=lambda: (12, 12)), limits)
+
+
+def test_data_in_another_binary_format(tmp_path):
+    for name in ("train.de-en.de.idx", "train.de-en.de.bin"):
+        (tmp_path / name).touch()
+    assert why_missing(tmp_path, "train", "huffman").endswith(
+        "another format than --dataset-impl huffman: leave the option out"
+    )

@@ -129,6 +129,7 @@ def test_processes_that_fairseq_spawns_know_the_plugin(tiny_data, tmp_path):
         ),
         (("--ddp-backend", "fully_sharded"), "--ddp-backend fully_sharded needs fairscale"),
         (("--ddp-backend", "slowmo"), "--ddp-backend slowmo needs fairscale"),
+        (("--zero-sharding", "os"), "--zero-sharding os needs fairscale"),
     ],
 )
 def test_refuses_what_cannot_start(tiny_data, tmp_path, flags, message):
