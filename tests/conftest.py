@@ -156,8 +156,8 @@ FRONT_DOOR = FrontDoor(with_scripts(os.environ))
 
 @pytest.fixture(autouse=True)
 def fixed_seed():
-    """Each test draws the same numbers alone and after any others."""
-    torch.manual_seed(0)
+    """Each test draws the same numbers alone and after any others: other ones than generators with small seeds draw."""
+    torch.manual_seed(20180701)
 
 
 @pytest.fixture(scope="session", autouse=True)
