@@ -182,6 +182,9 @@ def state_of(run: Planned, queued: str, others: dict[RunFolder, Run]) -> tuple[s
     failed = [need.name for need in run.needs if need in others and others[need].state == FAILED]
     if failed:
         return FAILED, f"it needs {failed[0]}, which failed"
+    trials = [others[need] for need in run.needs if need.trial and need in others]
+    if trials and all(trial.state == DONE and not trial.losses.best() for trial in trials):
+        return FAILED, "no trial has a validation loss"
     if not folder.command(run.steps[0]).exists():
         return WAITING, ""
     if has_ended:

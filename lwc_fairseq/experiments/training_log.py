@@ -38,12 +38,12 @@ class Losses:
     def best(self) -> dict[str, float]:
         """Return the lowest validation loss as "valid_loss", and the training loss of that epoch as "train_loss".
 
-        A loss that is not a number is never the lowest. Losses that the log does not contain are left out.
+        Losses that are not finite do not count. Losses that the log does not contain are left out.
         """
-        numbers = [(loss, updates) for updates, loss in self.valid.items() if not math.isnan(loss)]
-        if not numbers:
+        finite = [(loss, updates) for updates, loss in self.valid.items() if math.isfinite(loss)]
+        if not finite:
             return {}
-        _, updates = min(numbers)
+        _, updates = min(finite)
         train = {"train_loss": self.train[updates]} if updates in self.train else {}
         return {"valid_loss": self.valid[updates], **train}
 

@@ -13,6 +13,7 @@ import sys
 import termios
 import threading
 import time
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -20,6 +21,7 @@ from test_runner import make_job
 
 from conftest import FRONT_DOOR, LONG, TINY_LWC, TINY_TRAINING, refusal, run
 from lwc_fairseq import cli
+from lwc_fairseq.experiments.layout import RunFolder
 from lwc_fairseq.experiments.schedule import Runner
 from lwc_fairseq.experiments.states import DONE, RUNNING, WAITING, Run, write_plan
 from lwc_fairseq.experiments.training_log import Losses, read_position
@@ -34,7 +36,7 @@ def step(second: int, updates: int) -> str:
     return f"2026-11-27 10:{second // 60:02}:{second % 60:02} | INFO | train_inner | {what}"
 
 
-def valid(updates: int, loss: float, **more: float) -> str:
+def valid(updates: int, loss: float | str, **more: float) -> str:
     values = {f"valid_{name}": str(value) for name, value in {"loss": loss, **more, "num_updates": updates}.items()}
     return f"2026-11-27 10:00:00 | INFO | valid | {json.dumps({'epoch': 1, **values})}"
 
@@ -154,6 +156,21 @@ def test_what_failed_and_what_it_stops(watch, tmp_path):
     (bad.folder.path / "mended").touch()
     Runner([None]).run([bad, after])
     assert ": 2 done (" in watch(tmp_path) and not bad.folder.failure.exists()
+
+
+def test_trials_without_a_loss_choose_no_flags(watch, tmp_path):
+    trials = tuple(RunFolder(tmp_path, "a", seed=1, trial=number) for number in (1, 2))
+    job = replace(make_job(tmp_path, "a", "true"), trials=trials)
+    write_plan(tmp_path, [*(replace(job, folder=trial, generate=None, trials=()) for trial in trials), job])
+    losses = dict(zip(trials, ("inf", "2.5"), strict=True))
+    for trial in trials:
+        trial.path.mkdir(parents=True)
+        trial.log("train").write_text(f"{SETTINGS}\n{valid(10, losses[trial])}\n")
+        trial.result("train").touch()
+    assert line_of("a, seed 1", watch(tmp_path)) == ["waiting"]
+    trials[1].log("train").write_text(f"{SETTINGS}\n{valid(10, 'nan')}\n")
+    frame = watch(tmp_path)
+    assert line_of("a, seed 1", frame) == ["failed"] and "    no trial has a validation loss" in frame.splitlines()
 
 
 @pytest.mark.parametrize(
