@@ -23,6 +23,7 @@ def pretend(capability: str = "9.0") -> None:
     replace_profile()
     replace_functions()
     torch.version.cuda = "13.0"
+    torch.backends.cudnn.enabled = False  # no kernel of it is simulated
     torch.Tensor.pin_memory = lambda self, *_: self  # also in the threads of data loaders, where no mode is active
     torch.autograd.set_multithreading_enabled(False)  # the modes belong to this thread
     torch._C._set_only_lift_cpu_tensors(True)  # torch.tensor(..., device="cuda") copies from the CPU, as on a GPU

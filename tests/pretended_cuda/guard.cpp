@@ -1,5 +1,6 @@
-// Two things that a CPU build of PyTorch lacks and that operations on tensors with a CUDA device ask for: the guard, which
-// says which device is the current one, and the hooks, which say that there is a device. Nothing here computes.
+// Two things that operations on tensors with a CUDA device ask for: the guard, which says which device is the current one,
+// and the hooks, which say that there is a device. Nothing here computes. A CPU build of PyTorch lacks both. Those of a
+// build for CUDA look for a driver, and are replaced.
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
@@ -17,8 +18,6 @@ struct OneDeviceGuard : c10::impl::NoOpDeviceGuardImpl<c10::DeviceType::CUDA> {
   c10::Stream exchangeStream(c10::Stream) const noexcept override { return only_stream; }
   void synchronizeDevice(const c10::DeviceIndex) const override {}
 };
-
-const c10::impl::DeviceGuardImplRegistrar guard(c10::DeviceType::CUDA, new OneDeviceGuard());
 
 } // namespace
 
@@ -41,6 +40,13 @@ struct OneDeviceHooks : CUDAHooksInterface {
   void deviceSynchronize(DeviceIndex) const override {}
 };
 
-C10_REGISTER_TYPED_CLASS(CUDAHooksRegistry, "CUDAHooks", OneDeviceHooks);
+// PyTorch's own hooks, which come later, have a lower priority.
+C10_REGISTER_TYPED_CLASS_WITH_PRIORITY(CUDAHooksRegistry, "CUDAHooks", c10::REGISTRY_PREFERRED, OneDeviceHooks);
 
 } // namespace at
+
+// Of several guards, the last one counts: call this when PyTorch is loaded.
+extern "C" void register_guard() {
+  static const OneDeviceGuard guard;
+  const c10::impl::DeviceGuardImplRegistrar registrar(c10::DeviceType::CUDA, &guard);
+}

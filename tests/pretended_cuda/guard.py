@@ -1,7 +1,8 @@
-"""The library of ``guard.cpp``: compiled once for each installed PyTorch, and loaded before ``import torch``."""
+"""The library of ``guard.cpp``: compiled once for each installed PyTorch, and loaded before PyTorch."""
 
 import ctypes
 import hashlib
+import importlib
 import os
 import subprocess
 import sys
@@ -14,9 +15,9 @@ SOURCE = Path(__file__).with_name("guard.cpp")
 
 
 def load_guard() -> None:
-    """Load the library, after compiling it if there is none.
+    """Load the library, after compiling it if there is none, and then PyTorch.
 
-    PyTorch looks for its CUDA hooks only once, so this must come before ``import torch``.
+    PyTorch looks for its CUDA hooks only once, so this must come before any other ``import torch``.
 
     Raises:
         RuntimeError: torch is already imported.
@@ -27,7 +28,9 @@ def load_guard() -> None:
     library = library_path()
     if not library.exists():
         compile_guard(library)
-    ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
+    loaded = ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
+    importlib.import_module("torch")
+    loaded.register_guard()
 
 
 def library_path() -> Path:
