@@ -7,7 +7,7 @@ import re
 import pytest
 from fairseq.models import ARCH_MODEL_REGISTRY
 
-from conftest import LONG, ROOT, TASK, TINY_TRAINING, hypotheses, run
+from conftest import LONG, ROOT, TASK, TINY_TRAINING, hypotheses, require_flash, run
 from pretended_cuda import guard
 from pretended_cuda.budgets import STEPS, TINY_WAITS, UPDATES, excess, family_of
 from pretended_cuda.rows import MODELS, all_rows, short_rows
@@ -86,6 +86,8 @@ def test_every_combination():
 
 @pytest.mark.parametrize("family", UPDATES)
 def test_budgets_hold(family, large):
+    if "lwc" in family:
+        require_flash()
     found = large[family]
     assert found["error"] is None
     assert not excess(found["update"], UPDATES[family])
@@ -94,6 +96,7 @@ def test_budgets_hold(family, large):
 
 @pytest.mark.parametrize("part", ["update", "step"])
 def test_excess_names_what_is_over_the_budget(part, large):
+    require_flash()
     found, budget = large["lwc"][part], (UPDATES if part == "update" else STEPS)["lwc"]
     more_kernels = {**found, "kernels": budget.kernels + 1}
     (complaint,) = excess(more_kernels, budget)
@@ -109,6 +112,9 @@ class TestDefects:
     def test_code_without_a_defect(self, defects):
         """Two kernels forward: product with bias, and sum; three backward: first gradient, product, sum."""
         assert defects["Clean"] == {"name": "Clean", "error": None, "kernels": 5, "ours": {}, "others": {}}
+
+    def test_flash_attention(self, defects):
+        require_flash()
         assert defects["flash"]["error"] is None and defects["flash on Ampere"]["error"] is None
 
     def test_mixed_devices(self, defects):
@@ -126,6 +132,7 @@ class TestDefects:
         ],
     )
     def test_refused_kernels(self, case, message, defects):
+        require_flash()
         assert message in defects[case]["error"]
 
     @pytest.mark.parametrize(
@@ -196,6 +203,8 @@ EXISTING = [
 
 @pytest.mark.parametrize(("file", "chosen", "number"), EXISTING)
 def test_tests_that_need_a_gpu_pass_on_the_device(file, chosen, number):
+    if chosen == "flash_path":
+        require_flash()
     pytest_command = ("pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", ROOT / "tests" / file)
     output = on_device(*pytest_command, "-k", chosen).stdout
     assert f"{number} passed" in output and "skipped" not in output

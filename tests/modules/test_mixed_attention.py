@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from conftest import PAD, random_batch, run
+from conftest import PAD, random_batch, require_flash, run
 from lwc_fairseq.data.packing import pack
 from lwc_fairseq.modules import mixed_attention
 from lwc_fairseq.modules.mixed_attention import (
@@ -126,6 +126,7 @@ def test_no_command_waits_for_the_import_of_the_flash_kernel():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_flash_path_equals_mask_path(dtype):
+    require_flash()
     lengths = [(30, 17), (1, 40), (64, 1), (9, 9)]
     src, prev = random_batch(lengths)
     packing = pack(src.cuda(), prev.cuda(), PAD)

@@ -9,13 +9,19 @@ namespace {
 const c10::Device only_device(c10::DeviceType::CUDA, 0);
 const c10::Stream only_stream(c10::Stream::DEFAULT, only_device);
 
-struct OneDeviceGuard : c10::impl::NoOpDeviceGuardImpl<c10::DeviceType::CUDA> {
+struct OneDeviceGuard : c10::impl::DeviceGuardImplInterface {
+  c10::DeviceType type() const override { return only_device.type(); }
+  c10::DeviceIndex deviceCount() const noexcept override { return 1; }
   c10::Device getDevice() const override { return only_device; }
   c10::Device exchangeDevice(c10::Device) const override { return only_device; }
+  void setDevice(c10::Device) const override {}
+  void uncheckedSetDevice(c10::Device) const noexcept override {}
   c10::Stream getStream(c10::Device) const noexcept override { return only_stream; }
   c10::Stream getDefaultStream(c10::Device) const override { return only_stream; }
   c10::Stream getNewStream(c10::Device, int) const override { return only_stream; }
   c10::Stream exchangeStream(c10::Stream) const noexcept override { return only_stream; }
+  bool queryStream(const c10::Stream&) const override { return true; }
+  void synchronizeStream(const c10::Stream&) const override {}
   void synchronizeDevice(const c10::DeviceIndex) const override {}
 };
 
@@ -28,8 +34,8 @@ struct OneDeviceHooks : CUDAHooksInterface {
   void init() const override {}
   bool hasCUDA() const override { return true; }
   bool hasCUDART() const override { return true; }
-  bool isBuilt() const override { return true; }
-  bool isAvailable() const override { return true; }
+  bool isBuilt() const { return true; } // PyTorch 2.6 lacks this one and the next
+  bool isAvailable() const { return true; }
   bool hasPrimaryContext(DeviceIndex) const override { return true; }
   int getNumGPUs() const override { return 1; }
   DeviceIndex deviceCount() const override { return 1; }

@@ -52,11 +52,13 @@ def torch_folder() -> str:
 def compile_guard(library: Path) -> None:
     """Compile into a file of its own and rename it, so that processes may compile at the same time."""
     torch = torch_folder()
+    ask = "import torch; print(int(torch.compiled_with_cxx11_abi()))"  # 0 for some builds of PyTorch 2.6
+    abi = subprocess.run([sys.executable, "-c", ask], check=True, capture_output=True, text=True).stdout.strip()
     library.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:
         built = Path(folder) / library.name
         compiler = os.environ.get("CXX", "c++")
-        flags = ("-shared", "-fPIC", "-O1", "-std=c++20", f"-I{torch}/include")
+        flags = ("-shared", "-fPIC", "-O1", "-std=c++20", f"-I{torch}/include", f"-D_GLIBCXX_USE_CXX11_ABI={abi}")
         links = (f"-L{torch}/lib", f"-Wl,-rpath,{torch}/lib", "-lc10", "-ltorch_cpu")
         subprocess.run([compiler, *flags, str(SOURCE), "-o", str(built), *links], check=True)
         os.replace(built, library)

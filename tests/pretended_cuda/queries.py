@@ -80,6 +80,7 @@ ANSWERS = {
     "is_available": always(True),
     "is_initialized": always(True),
     "is_bf16_supported": always(True),
+    "is_current_stream_capturing": always(False),
     "device_count": always(1),
     "current_device": always(0),
     "get_device_name": always(NAME),
