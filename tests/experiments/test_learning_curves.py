@@ -40,14 +40,14 @@ def test_the_first_validation_set_counts(tmp_path):
 
 @pytest.mark.parametrize("loss", ["-1.5", "1e-05", "1.2e+20", "nan", "inf", "-inf"])
 def test_all_numbers_are_read(tmp_path, loss):
-    """What is not a number is never the best; fairseq writes updates from a million on with an exponent."""
+    """What is not finite is never the best; fairseq writes updates from a million on with an exponent."""
     log, value = tmp_path / "train.log", float(loss)
     second = line("valid", "1.5e+06", 2) + line("train", "1.5e+06", 3)
     log.write_text(line("valid", 10, loss)[:-20] + line("valid", 10, loss) + line("train", 10, loss) + second)
     losses = read_losses(log)
     assert losses.valid == pytest.approx({10: value, 1500000: 2.0}, nan_ok=True)
-    lowest = {"valid_loss": value, "train_loss": value} if value < 2 else {"valid_loss": 2.0, "train_loss": 3.0}
-    assert losses.best() == lowest and read_sizes(log)[1] == 1500000
+    lowest = (value, value) if -math.inf < value < 2 else (2.0, 3.0)
+    assert tuple(losses.best().values()) == lowest and read_sizes(log)[1] == 1500000
     make_learning_curves({"ours": losses, "_theirs": Losses(valid={10: value})}).savefig(tmp_path / "curves.png")
 
 
