@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import logging
 import types
+import typing
 import warnings
 
 import numpy
@@ -58,7 +59,20 @@ def silence_deprecations():
     warnings.filterwarnings("ignore", category=UserWarning, message="'pin_memory' argument is set as true but no acc")
     warnings.filterwarnings("ignore", category=UserWarning, message="Support for mismatched key_padding_mask")
     warnings.filterwarnings("ignore", category=FutureWarning, module="(lwc_)?fairseq")
-    warnings.filterwarnings("ignore", category=FutureWarning, message=r"\W*torch\.jit\.script\W* is deprecated")
+    warnings.filterwarnings("ignore", category=FutureWarning, message=r"\W*torch\.jit\.script\W* is (deprecated|not)")
+
+
+@replaces("fairseq.dataclass.utils", "interpret_dc_type")
+def read_optional_type(interpret_dc_type, field_type):
+    """Understand types such as ``str | None``.
+
+    Why: fairseq looks for "Optional" in the text of a type, which since Python 3.14 is ``str | None`` for
+    ``Optional[str]``, too. It does not import (``TypeError: str | None is not callable``). Needed: from Python 3.14,
+    and for plugins that write such types.
+    """
+    others = [kind for kind in typing.get_args(field_type) if kind is not types.NoneType]
+    is_optional = types.NoneType in typing.get_args(field_type)
+    return others[0] if is_optional else interpret_dc_type(field_type)
 
 
 class NumpyOfFairseq(types.ModuleType):
