@@ -1,8 +1,11 @@
 """What fairseq needs to run on today's Python and PyTorch."""
 
+import argparse
 import dataclasses
 import functools
 import logging
+import multiprocessing
+import sys
 import types
 import typing
 import warnings
@@ -60,6 +63,34 @@ def silence_deprecations():
     warnings.filterwarnings("ignore", category=UserWarning, message="Support for mismatched key_padding_mask")
     warnings.filterwarnings("ignore", category=FutureWarning, module="(lwc_)?fairseq")
     warnings.filterwarnings("ignore", category=FutureWarning, message=r"\W*torch\.jit\.script\W* is (deprecated|not)")
+
+
+@before_fairseq
+def fork_workers():
+    """Let workers of ``fairseq-preprocess`` and of data loaders begin as copies of the command, as before Python 3.14.
+
+    Why: they begin as new processes, which import everything again. Needed: on Linux, from Python 3.14.
+    """
+    if sys.version_info >= (3, 14) and multiprocessing.get_start_method() == "forkserver":
+        multiprocessing.set_start_method("fork", force=True)
+
+
+@before_fairseq
+def accept_help_of_hydra():
+    """Let options have a help that is no text.
+
+    Why: ``fairseq-hydra-train`` ends with ``badly formed help string``, because an option of hydra 1.3 makes its help
+    only when it is printed. Needed: from Python 3.14.
+    """
+    if sys.version_info < (3, 14):
+        return
+    check_help = argparse.ArgumentParser._check_help
+
+    def check_text(parser, action):
+        if isinstance(action.help, str):
+            check_help(parser, action)
+
+    argparse.ArgumentParser._check_help = check_text
 
 
 @replaces("fairseq.dataclass.utils", "interpret_dc_type")

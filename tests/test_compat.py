@@ -5,18 +5,20 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Optional
 
 import numpy as np
 import pytest
 import torch
 from fairseq import utils
 from fairseq.dataclass.configs import CommonConfig
+from fairseq.dataclass.utils import interpret_dc_type
 from fairseq.distributed import utils as distributed_utils
 from fairseq.file_io import PathManager
 from omegaconf import OmegaConf
 
 import lwc_fairseq_compat
-from conftest import LONG, TINY_TRAINING, hypotheses, make_transformer, random_batch, run
+from conftest import LONG, TINY_TRAINING, hypotheses, make_transformer, random_batch, run, run_python
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.stack import FUSED_KERNEL_WEIGHTS
 
@@ -103,6 +105,17 @@ def test_activation_is_idempotent_and_fairseq_dataclasses_hash_by_identity():
     assert sys.meta_path == before
     one, other = CommonConfig(), CommonConfig()
     assert one == other and hash(one) != hash(other)
+
+
+@pytest.mark.parametrize("kind", [str | None, None | str, Optional[str]])  # noqa: UP045
+def test_optional_types_in_each_spelling(kind):
+    """Since Python 3.14 they are one type."""
+    assert interpret_dc_type(kind) is str
+
+
+def test_workers_are_copies_of_the_process():
+    program = "import lwc_fairseq_compat, fairseq, multiprocessing; print(multiprocessing.get_start_method())"
+    assert run_python("-c", program).stdout == "fork\n"
 
 
 def test_other_dataclasses_stay_as_they_are():
