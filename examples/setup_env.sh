@@ -4,9 +4,9 @@
 #
 #   bash examples/setup_env.sh
 #
-# The environment variable PYTHON names the interpreter to build on. The default is the first of python3.13, python3.12,
-# python3.11 and python3 that is Python 3.11 or newer. A .venv that is there keeps its interpreter; remove it to change
-# that. The file .venv/ready holds a checksum of what .venv was made from.
+# The environment variable PYTHON names the interpreter to build on. The default is the first of python3.14, python3.13,
+# python3.12, python3.11 and python3 that is Python 3.11 or newer. A .venv that is there keeps its interpreter; remove
+# it to change that. The file .venv/ready holds a checksum of what .venv was made from.
 source "$(dirname "$0")/recipe.sh"
 parse '' "$@"
 [ ${#words[@]} = 0 ] || usage
@@ -25,7 +25,7 @@ missing() {
 new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
 
 find_python() {
-  local candidate candidates=(python3.13 python3.12 python3.11 python3)
+  local candidate candidates=(python3.14 python3.13 python3.12 python3.11 python3)
   [ -z "${PYTHON:-}" ] || candidates=("$PYTHON")
   for candidate in "${candidates[@]}"; do
     if new_enough "$candidate"; then
@@ -33,7 +33,7 @@ find_python() {
       return
     fi
   done
-  missing "no Python 3.11 or newer (looked at: ${PYTHON:-python3.13, python3.12, python3.11, python3})" \
+  missing "no Python 3.11 or newer (looked at: ${PYTHON:-python3.14, python3.13, python3.12, python3.11, python3})" \
     "install one, for example: apt install python3 python3-venv python3-dev, or name one: PYTHON=/path/to/python3"
 }
 
