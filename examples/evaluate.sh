@@ -18,9 +18,9 @@ subwords=subword_nmt
 [ ! -f "$data/text.yaml" ] || subwords=$(subwords_of "$data")
 generate "$data" "$checkpoints" "$out/test" --beam 10 ${subwords:+--post-process "$subwords"}
 in_order "$out/test.generated" T 2 > "$out/test.reference"
-doing=scoring log='' making=$out/score.$$.making
+doing=scoring log='' making=$out/test.score.$$.making
 trap stopped EXIT
 sacrebleu "$out/test.reference" -i "$out/test.txt" --tokenize none --metrics bleu chrf --force > "$making"
 trap - EXIT
-mv "$making" "$out/score.json"
-cat "$out/score.json"
+mv "$making" "$out/test.score.json"
+cat "$out/test.score.json"

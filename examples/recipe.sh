@@ -277,7 +277,9 @@ needs_data() { [ -d "$out/data" ] || fail "$out/data is missing: run prepare.sh 
 # train_table TABLE: trains and scores the rows of TABLE on the data of prepare.sh, in $out/table. Keeps finished runs.
 train_table() {
   needs_data
-  [ "$(subwords_of "$out/data")" != sentencepiece ] || flags=(--generate '--post-process sentencepiece' "${flags[@]}")
+  local subwords
+  subwords=$(subwords_of "$out/data") # in a variable of its own, because bash ignores errors inside a word
+  [ "$subwords" != sentencepiece ] || flags=(--generate '--post-process sentencepiece' "${flags[@]}")
   lwc-fairseq table "$1" --data "$out/data" --out "$out/table" "${flags[@]}"
 }
 

@@ -22,9 +22,15 @@ from tqdm import tqdm
 from lwc_fairseq.files import write_whole
 from lwc_fairseq.pages import markdown_table
 
+
+def translated(batch: int) -> list:
+    """The flags for translating with a batch size: at least two batches."""
+    return ["--batch-size", batch, "--sentences", max(256, 2 * batch)]
+
+
 OVER = {  # (the flags of the benchmark for a value, the values)
     "length": (lambda n: ["--length", n, n], (10, 25, 50, 100, 200, 500)),
-    "batch": (lambda n: ["--max-tokens", n, "--batch-size", max(1, n // 50)], (250, 1000, 4000, 16000)),
+    "batch": (lambda n: ["--max-tokens", n, *translated(max(1, n // 50))], (250, 1000, 4000, 16000)),
     "beam": (lambda n: ["--beam", n], (1, 2, 5, 10)),
     "types": (lambda n: ["--types", n], (1000, 4000, 16000, 32000)),
 }

@@ -29,7 +29,7 @@ class System:
     task: str
     model: tuple[str, ...]
     criterion: tuple[str, ...]
-    plain_criterion: tuple[str, ...]  # fairseq's criterion with the same loss, to compare with
+    plain_criterion: tuple[str, ...]  # that of fairseq with the same loss, to compare with; equal if there is none
     generate: tuple[str, ...] = ()
     plain_generate: tuple[str, ...] = ()  # fairseq's search, to compare with
     adam: str = "adam"

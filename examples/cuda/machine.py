@@ -1,5 +1,6 @@
 """The machine under test: its GPU or, without one, the simulated device of the tests."""
 
+import functools
 import os
 import shutil
 import signal
@@ -12,12 +13,14 @@ from pathlib import Path
 import torch
 from outcome import StepFailed
 
-from lwc_fairseq.experiments.identity import hardware
+from lwc_fairseq.experiments.identity import content, hardware
 from lwc_fairseq.experiments.results import versions
 from lwc_fairseq.experiments.schedule import environment
 
 ROOT = Path(__file__).resolve().parents[2]
 USER_DIR = ("--user-dir", str(ROOT / "lwc_fairseq"))
+CODE = ("lwc_fairseq", "lwc_fairseq_compat", "examples", "tests")
+"""The folders whose Python files results depend on."""
 PRETENDED = "simulated device: no GPU was used"
 PRETEND = (sys.executable, str(ROOT / "tests" / "pretended_cuda" / "run.py"))
 LIMIT = 1200
@@ -47,9 +50,10 @@ class Machine:
         """What every line of results says about the device."""
         return PRETENDED if self.pretended else torch.cuda.get_device_name()
 
-    @property
+    @functools.cached_property
     def conditions(self) -> str:
-        return f"{self.device}, {hardware()}, {versions()}{', quick' if self.quick else ''}"
+        code = (path for folder in CODE for path in (ROOT / folder).rglob("*.py"))
+        return f"{self.device}, {hardware()}, {versions()}{', quick' if self.quick else ''}, code {content(code, ROOT)}"
 
     def run(self, command: Sequence[object], log: Path, output: Path | None = None) -> None:
         """Run a command or a Python file on the first GPU or on the simulated device; see :func:`execute`."""
@@ -64,7 +68,7 @@ class Machine:
 
     @staticmethod
     def run_on_cpu(command: Sequence[object], log: Path) -> None:
-        execute(command, log, None, None)
+        execute(command, log, None, "")  # fairseq starts as many processes as it sees GPUs, even with --cpu
 
 
 def execute(command: Sequence[object], log: Path, output: Path | None, gpus: str | None) -> None:
@@ -73,7 +77,7 @@ def execute(command: Sequence[object], log: Path, output: Path | None, gpus: str
     Args:
         log: receives what the command prints.
         output: receives the standard output instead of the log.
-        gpus: CUDA_VISIBLE_DEVICES; None leaves it as it is.
+        gpus: CUDA_VISIBLE_DEVICES, empty for none; None leaves it as it is.
 
     Raises:
         StepFailed: the command failed or took too long; the message has the last line of the log.

@@ -32,7 +32,7 @@ class Outcome:
     """The results of a step, and where and when it ran.
 
     Args:
-        conditions: the device, the versions and the sizes. Results hold only under the same conditions.
+        conditions: the device, the versions, the sizes and the code. Results hold only under the same conditions.
     """
 
     step: str

@@ -1,4 +1,4 @@
-"""Print the model card of a row of a table: what the model translates, its scores, its training and its limits.
+"""Print the model card of a row of a table, seed 1: what the model translates, its scores, its training and its limits.
 
 python examples/multi30k/card.py runs/multi30k/table/table.json lwc > card.md
 """
@@ -17,12 +17,12 @@ A small model for trying `lwc_fairseq`. It translates captions of photographs, s
 lwc-fairseq translate PACK.zip --detokenize <<< "Zwei Hunde spielen im Schnee."
 ```
 
-- **Scores** on the test set, one seed: {bleu} BLEU and {chrf} chrF2. Translations are {length_ratio} times as long as
-  the references.
+- **Scores** on the test set, one seed, collected on {date}: {bleu} BLEU and {chrf} chrF2. Translations are
+  {length_ratio} times as long as the references.
 - **Search** of these scores: `{generate}`
 - **Data**: {published_on}. Multi30k is by Elliott et al. (2016, doi 10.18653/v1/W16-3210), from
   https://github.com/multi30k/dataset, for research use; that repository names no licence.
-- **Training**: {updates:,} updates, {parameters:,} weights, {hardware}, {date}; {versions}.
+- **Training**: {updates:,} updates, {parameters:,} weights, {hardware}; {versions}.
 - **Flags**: `{train}`
 - **Weights**: {checkpoint}, in half precision.
 
@@ -40,10 +40,11 @@ def main() -> None:
     parser.add_argument("row", help="the name of the row")
     args = parser.parse_args()
     table = json.loads(args.table.read_text(encoding="utf-8"))
-    row = next((row for row in table["rows"] if row["name"] == args.row and row["runs"]), None)
-    if row is None:
-        sys.exit(f"card: error: {args.table}: it has no results of a row {args.row}")
-    scores = {**row["runs"][0], **row}
+    row = next((row for row in table["rows"] if row["name"] == args.row), {"runs": []})
+    run = next((run for run in row["runs"] if run["seed"] == 1), None)
+    if run is None:
+        sys.exit(f"card: error: {args.table}: it has no results of seed 1 of a row {args.row}")
+    scores = {**run, **row}
     for name in ("updates", "parameters"):
         if scores.get(name) is None:
             sys.exit(f"card: error: {args.table}: row {args.row} has no {name}: the log of its training lacks them")

@@ -11,5 +11,6 @@ parse '--out= --' "$@"
 out=${out:-$PWD/runs/multi30k}
 needs_data
 
-translate "${words[0]}" --beam 6 --lenpen 1.1 --gnmt-length-penalty --post-process "$(subwords_of "$out/data")"
+subwords=$(subwords_of "$out/data")
+translate "${words[0]}" --beam 6 --lenpen 1.1 --gnmt-length-penalty ${subwords:+--post-process "$subwords"}
 sacrebleu "$out/text/test.en" -i "$translations" --tokenize none --force --metrics bleu chrf

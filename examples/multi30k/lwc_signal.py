@@ -31,6 +31,7 @@ from torch import Tensor, nn
 
 from lwc_fairseq.data.packing import Packing
 from lwc_fairseq.files import make_place
+from lwc_fairseq.models.interface import BidirectionalModel
 from lwc_fairseq.models.lwc_transformer import LWCTransformerModel
 from lwc_fairseq.tasks.concat_translation import ConcatTranslationTask
 from lwc_fairseq_compat import UserError
@@ -111,7 +112,7 @@ def read(checkpoint: str, data: str, sentences: int) -> tuple[LWCTransformerMode
         if not Path(path).exists():
             raise SystemExit(f"{path}: no such file or folder")
     (trained,), cfg, task = load_model_ensemble_and_task([checkpoint], arg_overrides={"data": data})
-    if not isinstance(trained, LWCTransformerModel):
+    if not isinstance(trained, LWCTransformerModel) or isinstance(trained, BidirectionalModel):
         raise SystemExit(f"{checkpoint}: a {type(trained).__name__}: give a checkpoint of an LWC Transformer")
     if not isinstance(task, ConcatTranslationTask) or cfg.model.unshared_weights:
         raise SystemExit(f"{checkpoint}: give a checkpoint of --task concat_translation, without --unshared-weights")

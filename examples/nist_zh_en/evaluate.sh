@@ -35,9 +35,11 @@ sentences=$(awk '{ sum += $2 } END { print sum }' "$out/text/sets")
 [ "$(wc -l < "$translations")" = "$sentences" ] || fail "$translations has not the $sentences sentences of $out/text/sets"
 first=1 scores=()
 while read -r set count; do
-  scores+=("$(score "$first" "$count")")
-  echo "$set ${scores[-1]}"
+  bleu=$(score "$first" "$count")
+  echo "$set $bleu"
+  scores+=("$bleu")
   first=$((first + count))
 done < "$out/text/sets"
-echo "all $(score 1 "$sentences")"
+bleu=$(score 1 "$sentences")
+echo "all $bleu"
 printf '%s\n' "${scores[@]}" | awk '{ sum += $1 } END { printf "mean %.2f\n", sum / NR }'

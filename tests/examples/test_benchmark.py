@@ -107,11 +107,12 @@ def test_lwc_trains_on_ready_made_packing(tiny_data):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--phase", "train", "--precision", "fp16", "--device", "cpu"), "--precision fp16 is for --device cuda"),
+        (("lwc", "--phase", "train", "--precision", "fp16"), "--precision fp16 is for --device cuda"),
+        (("abd_paper", "--phase", "generate"), "--family abd_paper is for --phase train"),
     ],
 )
-def test_a_precision_that_would_not_be_measured_is_refused(flags, message):
-    refused = run_python(BENCHMARK, "--family", "lwc", *flags, check=False)
+def test_what_cannot_be_measured_is_refused(flags, message):
+    refused = run_python(BENCHMARK, "--family", *flags, "--device", "cpu", check=False)
     assert refused.returncode == 2 and message in refused.stderr.splitlines()[-1]
 
 
@@ -125,9 +126,29 @@ def test_which_translations_count_as_equal():
         assert of(-2.00005, "b") is None and of(-2.000005, "c") is None
         assert of(-2.001, "b") == of(-2.00005, "c") == "sentence 1 differs from that of fairseq's search"
         assert of(-2.01, "c", "fp16") is None and "mean score is -1.5500" in of(-2.1, "b", "fp16")
+        assert of(float("nan"), "b") and of(float("nan"), "b", "fp16")
         assert "1 translations, fairseq's search 2" in difference({0: (-1.0, "a")}, expected, "fp16")
     """
     in_benchmark(script)
+
+
+@pytest.mark.parametrize("place", ["the loss", "the gradient of weight"])
+def test_a_loss_or_gradient_that_is_no_number_gets_no_ratio(place):
+    """A NaN is neither larger nor smaller than the allowed difference."""
+    script = """if 1:
+        import sys
+        from types import SimpleNamespace
+        import torch
+        from training import check_equal
+        def system(loss, gradient):
+            found = loss, {"weight": torch.tensor([1.0, gradient])}
+            return SimpleNamespace(system=SimpleNamespace(name="ours"), loss_and_gradients=lambda number: found)
+        nan = float("nan")
+        check_equal(system(2.0, 3.0), system(2.0, 3.0), "fp16")
+        check_equal(system(nan, 3.0) if sys.argv[1] == "the loss" else system(2.0, nan), system(2.0, 3.0), "fp16")
+    """
+    found = run_python("-c", script, place, path=[BENCHMARK.parent], check=False)
+    assert found.returncode and found.stderr.startswith(f"benchmark: ours: {place.removeprefix('the loss') or 'loss'}")
 
 
 @LONG

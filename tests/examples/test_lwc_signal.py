@@ -94,7 +94,8 @@ def test_command(tiny_checkpoint, tiny_data, tmp_path):
 def test_refusals(checkpoints, tiny_data, tmp_path):
     flags = ("--data", tiny_data, "--out", tmp_path / "signal.png")
     assert "no such file" in refused("python", SCRIPT, "missing.pt", *flags)
-    assert "give a checkpoint of an LWC Transformer" in refused("python", SCRIPT, checkpoints["deepatt"], *flags)
+    for other in ("deepatt", "abd_lwc"):
+        assert "give a checkpoint of an LWC Transformer" in refused("python", SCRIPT, checkpoints[other], *flags)
     unmeasured = {"separate": (*TASK, "--unshared-weights"), "stock": ("--user-dir", "lwc_fairseq")}
     for name, options in unmeasured.items():
         train = (*TINY_LWC[2:], *TINY_TRAINING, *options, "--max-update", "1", "--save-dir", tmp_path / name)

@@ -58,7 +58,7 @@ def test_recipe_on_a_slice(tmp_path, flags, rows):
 
     shutil.copytree(out / "table" / rows[0], out / "table" / "row_of_another_table")
     said = run("bash", RECIPE / "weights.sh", "--out", out).stderr
-    assert f"{out / 'table' / 'table.json'}: it has no results of a row row_of_another_table" in said
+    assert f"{out / 'table' / 'table.json'}: it has no results of seed 1 of a row row_of_another_table" in said
     packs = out / "packs"
     trained = {*rows} & {*TRAINED}
     assert {path.stem for path in packs.glob("*.zip")} == {f"multi30k_{row}" for row in trained}
@@ -81,7 +81,7 @@ def test_card_has_the_flags_in_the_order_of_the_commands(tmp_path):
         "train": "--layers 2",
         "chosen by trials": "--lr 1",
     }
-    score = {"bleu": 1.0, "chrf": 2.0, "length_ratio": 3.0, "updates": 4}
+    score = {"seed": 1, "bleu": 1.0, "chrf": 2.0, "length_ratio": 3.0, "updates": 4}
     row = {"name": "lwc", "label": "LWC", "parameters": 5, "runs": [score]}
     facts = dict.fromkeys(("published_on", "hardware", "date", "versions"), "")
     table = {"rows": [row], "flags": {**of_all, **more}, "row_flags": {"lwc": of_row}, **facts}

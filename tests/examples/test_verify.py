@@ -107,6 +107,25 @@ def test_results_hold_under_the_same_conditions_only(tmp_path):
     )
 
 
+def test_other_code_is_another_condition(tmp_path):
+    in_folder(
+        """
+        import sys
+        from pathlib import Path
+        import machine
+        machine.ROOT = Path(sys.argv[1])
+        code = machine.ROOT / "lwc_fairseq" / "models" / "lwc.py"
+        code.parent.mkdir(parents=True)
+        found = []
+        for text in ("layers = 1", "layers = 14", "layers = 1"):
+            code.write_text(text)
+            found.append(machine.Machine(machine.ROOT / "out", False, ()).conditions)
+        assert found[0] == found[2] != found[1]
+        """,
+        tmp_path,
+    )
+
+
 def test_the_cpu_trains_once_under_the_same_conditions(tmp_path):
     in_folder(
         """
@@ -143,6 +162,8 @@ def test_commands_run_on_the_first_gpu_and_say_why_they_fail(tmp_path):
         machine = Machine(out, False, ("3", "5"))
         machine.run([str(out / "program.py")], out / "log", out / "output")
         assert (out / "output").read_text() == "3\\n"
+        machine.run_on_cpu([sys.executable, str(out / "program.py")], out / "log")
+        assert (out / "log").read_text() == "\\n"
         try:
             machine.run([str(out / "program.py"), "fail"], out / "log")
         except StepFailed as failed:
