@@ -260,7 +260,7 @@ def load(
     packs = {source: unpack(source) for source in sources if is_pack(source)}
     paths = [packs[source] / MODEL if source in packs else Path(source) for source in sources]
     folder = Path(data or packs.get(sources[0]) or data_of_training(paths[0]))
-    overrides = settings | ({"tokenizer": tokenizer} if tokenizer else {})
+    overrides = {"eval_bleu": False} | settings | ({"tokenizer": tokenizer} if tokenizer else {})
     overrides |= {"print_alignment": "hard"} if attention else {}
     for path in (*paths, folder):
         if os.pathsep in str(path.resolve()):

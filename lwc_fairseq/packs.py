@@ -165,8 +165,7 @@ def unpack(source: str | os.PathLike) -> Path:
     if expected is None:
         raise UserError(f"{url}: add the checksum that is published with it: {url}#sha256=…")
     folder = cache / expected.lower()
-    names = {path.name for path in folder.glob("*")}
-    if names >= {MODEL, FILE, CARD} and sum(name.startswith("dict.") for name in names) == 2:
+    if is_whole(folder):
         return folder
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "pack.zip"
@@ -177,6 +176,15 @@ def unpack(source: str | os.PathLike) -> Path:
         if checksum(path) != folder.name:
             raise UserError(f"{url}: its checksum is not {expected}: look whether the address or its pack changed")
         return unpack_file(path, folder)
+
+
+def is_whole(folder: Path) -> bool:
+    """Return whether an unpacked pack has all its files; some programs remove old ones from caches."""
+    names = {path.name for path in folder.glob("*")}
+    try:
+        return names >= {MODEL, FILE, CARD} and len(list(folder.glob("dict.*"))) == 2 and bool(read_preparation(folder))
+    except UserError:  # a file that text.yaml names is missing
+        return False
 
 
 def download(url: str, path: Path) -> None:

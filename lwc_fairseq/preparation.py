@@ -138,7 +138,10 @@ class Words:
         self.preparation, self.detokenize = preparation, detokenize
         self.normalizer = MosesPunctNormalizer(preparation.source)
         self.tokenizer, self.detokenizer = MosesTokenizer(preparation.source), MosesDetokenizer(preparation.target)
-        self.truecaser = MosesTruecaser(preparation.case_model) if preparation.case == "truecase" else None
+        try:
+            self.truecaser = MosesTruecaser(preparation.case_model) if preparation.case == "truecase" else None
+        except ValueError as error:  # also of a text that is not UTF-8
+            raise UserError(f"{preparation.case_model}: not a model of sacremoses' truecaser: {error}") from error
         self.detruecaser = MosesDetruecaser()
 
     def encode(self, line: str) -> str:

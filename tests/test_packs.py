@@ -23,10 +23,12 @@ SENTENCES = ["BA DE", "fi", "ga ge gi go ba"]
 
 @pytest.fixture(scope="module")
 def data(tiny_data, tmp_path_factory):
-    """The tiny data with a `text.yaml`, which lower-cases sources."""
+    """The tiny data with a `text.yaml`, which lower-cases sources, and codes that split no word of the data."""
     folder = tmp_path_factory.mktemp("packed") / "data"
     shutil.copytree(tiny_data, folder)
-    (folder / "text.yaml").write_text("source: de\ntarget: en\ncase: lower\n")
+    (folder / "text.yaml").write_text("source: de\ntarget: en\ncase: lower\nbpe: subword_nmt\ncodes: codes\n")
+    merges = "".join(f"{first} {second}</w>\n" for first in "bdfgk" for second in "aeio")
+    (folder / "codes").write_text(f"#version: 0.2\n{merges}")
     return folder
 
 
@@ -89,7 +91,7 @@ def test_what_it_holds(pack, tiny_checkpoint, data, cache):
     folder = unpack(pack)
     assert folder == cache / checksum(pack)
     assert {path.name for path in folder.iterdir()} == {
-        *("model.pt", "dict.de.txt", "dict.en.txt", "text.yaml", "README.md")
+        *("model.pt", "dict.de.txt", "dict.en.txt", "text.yaml", "codes", "README.md")
     }
     assert (folder / "README.md").read_text() == "# A tiny model\n"
     content = (folder / "model.pt").read_bytes()
@@ -181,7 +183,7 @@ def test_files_outside_the_pack(pack, tmp_path):
     shutil.unpack_archive(pack, tmp_path / "folder")
     (tmp_path / "codes").write_text("secret")
     text = tmp_path / "folder" / "text.yaml"
-    text.write_text(text.read_text() + "codes: ../codes\n")
+    text.write_text(text.read_text().replace("codes: codes", "codes: ../codes"))
     with zipfile.ZipFile(tmp_path / "b.zip", "w") as archive:
         for path in (tmp_path / "folder").iterdir():
             archive.write(path, path.name)
@@ -210,7 +212,7 @@ def test_two_processes_unpack_at_once(pack, cache, monkeypatch):
 def test_a_folder_that_has_lost_files_is_unpacked_again(pack, address, cache):
     for source in (pack, f"{address}#sha256={checksum(pack)}"):
         whole = sorted(path.name for path in unpack(source).iterdir())
-        for name in ("model.pt", "dict.en.txt"):
+        for name in ("model.pt", "dict.en.txt", "codes"):
             (cache / checksum(pack) / name).unlink()
             assert sorted(path.name for path in unpack(source).iterdir()) == whole
 

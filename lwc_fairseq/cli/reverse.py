@@ -50,13 +50,13 @@ def reverse_command(args: argparse.Namespace) -> int:
     paths = {name: path for name in names if (path := source_path(args.data, name, languages))}
     if not paths:
         raise UserError(f"--data {args.data}: no binary data of {' to '.join(languages)} in it")
-    sources = {name: open_sources(path, task.source_dictionary) for name, path in paths.items()}
+    dictionaries = task.source_dictionary, task.target_dictionary
     files = {name: ReverseFiles(args.data, name, languages) for name in paths}
     made_by = checkpoint_of(args.checkpoint)
     content = checksum(made_by)
     origins = {
-        name: Origin(str(made_by.resolve()), content, args.beam, **describe(data, task.target_dictionary))
-        for name, data in sources.items()
+        name: Origin(str(made_by.resolve()), content, args.beam, **describe(path, dictionaries))
+        for name, path in paths.items()
     }
     for name, origin in origins.items():  # all of them, before the first is translated
         if not args.fresh:
@@ -67,11 +67,12 @@ def reverse_command(args: argparse.Namespace) -> int:
         if files[name].index.exists():
             print(f"{files[name].prefix}: done before")
             continue
+        sources = open_sources(paths[name], task.source_dictionary)
         with files[name].writing(origin, len(task.target_dictionary)) as unfinished:
             missing = unfinished.missing
             counted = {"total": origin.sentences, "initial": origin.sentences - len(missing), "unit": " sentences"}
             with tqdm(desc=name, mininterval=5, **counted) as progress:
-                for batch in translate_reversed(model, task, sources[name], missing, args.beam, args.batch_size):
+                for batch in translate_reversed(model, task, sources, missing, args.beam, args.batch_size):
                     unfinished.add(batch)
                     progress.update(len(batch))
         print(f"wrote {files[name].prefix}.bin and .idx, {origin.sentences:,} translations", flush=True)

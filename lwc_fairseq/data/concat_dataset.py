@@ -35,6 +35,7 @@ class ConcatPairDataset(BaseWrapperDataset):
         reverse_tokens: Sequence[Tensor] | None = None,
     ):
         super().__init__(dataset)
+        assert reverse_tokens is None or len(reverse_tokens) == len(dataset)
         self.padding_idx = padding_idx
         self.with_packing = with_packing
         self.reverse_target = reverse_target

@@ -37,7 +37,7 @@ from torch import Tensor
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.files import remove, whole_file
 
-from ..files import make_folder, write_whole
+from ..files import checksum, make_folder, write_whole
 
 HEAD = 2
 """In the unfinished file, a translation is a row of 32-bit integers: the number of its sentence, the number of its
@@ -52,16 +52,19 @@ class Origin:
     content: str  # a checksum of the checkpoint
     beam: int
     sentences: int
-    lengths: str  # a checksum of the lengths of the sources
-    words: str  # a checksum of the target dictionary
+    sources: list[str]  # checksums of the files of the sources
+    words: str  # a checksum of both dictionaries
 
 
-def describe(sources, dictionary: Dictionary) -> dict:
-    """Return the parts of an :class:`Origin` that depend on the data: its sources and its target dictionary."""
-    lengths = np.asarray(sources.sizes, dtype=np.int64)
-    contents = {"lengths": lengths.tobytes(), "words": "\n".join(dictionary.symbols).encode()}
-    checksums = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
-    return {"sentences": len(lengths), **checksums}
+def describe(path: str, dictionaries: tuple[Dictionary, Dictionary], impl: str | None = None) -> dict:
+    """Return the parts of an :class:`Origin` that depend on the data: the sources at a path that :func:`source_path`
+    returned, and the dictionaries of source and target."""
+    words = json.dumps([dictionary.symbols for dictionary in dictionaries]).encode()
+    return {
+        "sentences": len(open_sources(path, dictionaries[0], impl)),
+        "sources": [checksum(Path(f"{path}.{kind}")) for kind in ("idx", "bin")],
+        "words": hashlib.sha256(words).hexdigest(),
+    }
 
 
 class ReverseFiles:
@@ -164,26 +167,29 @@ class ReverseFiles:
 
     def require(self, option: str) -> None:
         """Raises UserError if there are no finished translations, which `option` needs."""
-        if not self.index.exists():
+        missing = [path for path in (self.index, self.tokens) if not path.exists()]
+        if missing:
             raise UserError(
-                f"{option}: {self.index} is missing: make it by `lwc-fairseq reverse CHECKPOINT --data {self.data}`, "
+                f"{option}: {missing[0]} is missing: make it by `lwc-fairseq reverse CHECKPOINT --data {self.data}`, "
                 "with the checkpoint of a trained right-to-left model"
             )
 
-    def load(self, sources, dictionary: Dictionary, option: str) -> MMapIndexedDataset:
-        """Return the translations of `sources`, in their order.
+    def load(
+        self, path: str, dictionaries: tuple[Dictionary, Dictionary], option: str, impl: str | None
+    ) -> MMapIndexedDataset:
+        """Return the translations of the sources at `path`, in their order.
 
         Raises:
-            UserError: there are none, or they belong to other sources or to another dictionary.
+            UserError: there are none, or they belong to other sources or other dictionaries.
         """
         self.require(option)
-        origin, now = self.origin(), describe(sources, dictionary)
+        origin, now = self.origin(), describe(path, dictionaries, impl)
         again = f"make it again by `lwc-fairseq reverse CHECKPOINT --data {self.data} --fresh`"
         if origin is None:
             raise UserError(f"{option}: {self.record}, which says what {self.index} was made of, is missing: {again}")
         made = asdict(origin)
         if any(made[name] != value for name, value in now.items()):
-            what = "the words of the target dictionary" if made["lengths"] == now["lengths"] else "the sources"
+            what = "the words of the dictionaries" if made["sources"] == now["sources"] else "the sources"
             raise UserError(f"{option}: {what} of {self.split} have changed since {self.index} was made: {again}")
         return MMapIndexedDataset(str(self.prefix))
 
@@ -267,14 +273,13 @@ def load_reverse_tokens(
     Raises:
         UserError: translations are missing, or were made of other data.
     """
-    source, target = dictionaries
     parts = []
     for number in count():
         name = f"{split}{number or ''}"
         path = source_path(data, name, languages, impl)
         if path is None:
             break
-        parts.append(ReverseFiles(data, name, languages).load(open_sources(path, source, impl), target, option))
+        parts.append(ReverseFiles(data, name, languages).load(path, dictionaries, option, impl))
         if not combine:
             break
     if len(parts) == 1:

@@ -79,7 +79,7 @@ def check_scores(network: BaseFairseqModel, folder: Path) -> None:
     exported = Model(folder, threads=1)
     words = range(network.encoder.dictionary.nspecial, len(network.encoder.dictionary))
     source = [*words[:7], exported.end]
-    score, tokens = exported.search([source], beam=2)[0][0]
+    score, tokens = exported.search([source], beam=2, gnmt_length_penalty=False)[0][0]
     inputs = torch.tensor([[exported.end, *tokens[:-1]]])
     with torch.no_grad():
         out = network(torch.tensor([source]), torch.tensor([len(source)]), inputs)
@@ -138,6 +138,7 @@ def write_text(model: Translator, folder: Path) -> None:
         (folder / f"{side}.txt").write_text("".join(f"{word}\n" for word in dictionary.symbols), encoding="utf-8")
     max_source, max_target = model.max_positions
     settings = {
+        "begin": words.bos(),
         "pad": words.pad(),
         "end": words.eos(),
         "unknown": words.unk(),

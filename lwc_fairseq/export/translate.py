@@ -88,7 +88,7 @@ class Model:
         return [*(self.numbers.get(token, self.unknown) for token in tokens[:longest]), self.end]
 
     def decode(self, tokens: list[int]) -> str:
-        words = [self.words[token] for token in tokens if token != self.end]
+        words = [self.words[token] for token in tokens if token not in (self.settings["begin"], self.end)]
         return self.text.decode(" ".join(reversed(words) if self.settings["right_to_left"] else words))
 
     def search(
@@ -198,7 +198,8 @@ class Model:
         them."""
         source, given = given["source"], dict(given)
         factor, more = self.settings["longest_reverse"]
-        limits = np.maximum(1, (factor * (source != self.pad).sum(1) + more).astype(int))
+        lengths = (source != self.pad).sum(1).astype(np.float32)  # the model computes in this precision, too
+        limits = np.maximum(1, (np.float32(factor) * lengths + np.float32(more)).astype(int))
         given["tokens"] = np.full((len(source), 1), self.end)
         if "reverse_state" in given:
             given["state"] = given["reverse_state"][:, None]
@@ -271,7 +272,7 @@ class Text:
             from subword_nmt.apply_bpe import BPE
 
             assert codes is not None
-            with codes.open(encoding="utf-8") as file:
+            with codes.open(encoding="utf-8-sig") as file:
                 self.before.append(BPE(file).process_line)
         self.pieces = None
         if settings.get("bpe") == "sentencepiece":

@@ -170,8 +170,8 @@ class ABDLWCDecoder(LWCDecoder):
         separate; the weights of both and of the target so far sum to 1."""
         logits, extra = super().forward(prev_output_tokens, encoder_out, incremental_state)
         width, weights = encoder_out.source_width, extra["attentions"]
-        (alignment,) = extra["attn"]
-        extra["attn"] = [None if alignment is None else alignment[..., :width]]
+        if extra["attn"] is not None:
+            extra["attn"] = [alignment[..., :width] for alignment in extra["attn"]]
         extra["attentions"] = DecoderAttention(
             [layer[..., :width] for layer in weights.source],
             weights.target,

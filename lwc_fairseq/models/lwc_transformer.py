@@ -455,7 +455,7 @@ class LWCDecoder(FairseqIncrementalDecoder):
         Returns:
             Logits (R, m, V); "attn": [(R, m, N)], the alignment layer's attention to the source, averaged over heads;
             "attentions": one :class:`DecoderAttention` with the weights of all layers. If generation does not print
-            attention, "attn" is [None] and the lists in "attentions" are empty.
+            attention, "attn" is None and the lists in "attentions" are empty.
         """
         cache = get_incremental_state(self, incremental_state, "target")
         if cache is None:
@@ -467,8 +467,8 @@ class LWCDecoder(FairseqIncrementalDecoder):
         weights = DecoderAttention(
             [layer.source_weights for layer in attentions], [layer.target_weights for layer in attentions]
         )
-        alignment = weights.source[self.alignment_layer].mean(1) if attentions else None
-        return self.output_layer(x), {"attn": [alignment], "attentions": weights}
+        alignment = [weights.source[self.alignment_layer].mean(1)] if attentions else None
+        return self.output_layer(x), {"attn": alignment, "attentions": weights}
 
     def output_layer(self, features: Tensor) -> Tensor:
         """Map states (..., d) to logits (..., V) with the token embeddings as weights."""
@@ -563,7 +563,7 @@ class LWCTransformerModel(TranslationModel):
         """Return states (B, m, d), or their logits (B, m, V), and a dictionary, as `forward` does."""
         if features_only:
             return states, {"output_layer": (self.encoder.stack.embedding.tokens.weight, None)}
-        return self.decoder.output_layer(states), {"attn": [None]}
+        return self.decoder.output_layer(states), {"attn": None}
 
     def attention(self, src_tokens: Tensor, prev_output_tokens: Tensor) -> DecoderAttention:
         _, extra = self.decoder(prev_output_tokens, self.encoder(src_tokens))

@@ -527,7 +527,7 @@ class SteppingDecoder(FairseqIncrementalDecoder):
 
         "attentions" are the weights of every attention over the columns of the tokens, (R, m, n) each, and "attn" is a
         list with the weights of the alignment layer. If generation does not need attention, or `steps` has no weights,
-        "attentions" is empty and "attn" is [None].
+        "attentions" is empty and "attn" is None.
 
         With `features_only`: the input of the output layer, (R, m, E), and {"output_layer": (weight, bias)}. Both are
         views, because distributed training treats a parameter that a model returns directly as unused.
@@ -540,8 +540,8 @@ class SteppingDecoder(FairseqIncrementalDecoder):
             assert memory.columns is not None
             columns = memory.columns.repeat_interleave(len(alpha) // len(memory.columns), dim=0)
             attentions.append(alpha.gather(2, columns[:, None].expand_as(alpha)))
-        alignment = attentions[self.alignment_layer] if attentions else None
-        return self.output_layer(features), {"attn": [alignment], "attentions": attentions}
+        alignment = [attentions[self.alignment_layer]] if attentions else None
+        return self.output_layer(features), {"attn": alignment, "attentions": attentions}
 
     def forward(
         self,

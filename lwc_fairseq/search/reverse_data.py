@@ -37,7 +37,7 @@ def translate_reversed(
     eos, is_cuda = task.target_dictionary.eos(), next(model.parameters()).is_cuda
     for length, group in groupby(order.tolist(), key=lambda number: int(lengths[number])):
         limits = {"max_len_a": 0, "max_len_b": 2 * length - 1}  # the end symbol is not counted
-        generator = task.build_generator([model], GenerationConfig(beam=beam, unnormalized=True, **limits))
+        generator = task.build_generator([model], GenerationConfig(beam=beam, lenpen=0, **limits))
         of_length = list(group)
         for start in range(0, len(of_length), batch_size):
             rows = of_length[start : start + batch_size]

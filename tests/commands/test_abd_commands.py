@@ -201,10 +201,13 @@ def test_agreement_of_two_directions(tiny_data, left_to_right, reverse):
     assert swapped.returncode and "this model was not trained from right to left" in swapped.stderr
 
 
-def test_agreement_of_two_directions_in_python(tiny_data, left_to_right, reverse):
+def test_agreement_of_two_directions_in_python(tiny_data, left_to_right, reverse, tmp_path):
     """Also in the second call, for which fairseq builds another generator."""
     printed = close(generate(tiny_data, left_to_right, "--agreement-path", reverse).stdout)
-    model = load(left_to_right, tiny_data, agreement_path=str(reverse))
+    state = torch.load(left_to_right)
+    state["cfg"]["task"]["eval_bleu"] = True  # as in the recipes; the training cannot set both
+    torch.save(state, tmp_path / "checkpoint.pt")
+    model = load(tmp_path / "checkpoint.pt", tiny_data, agreement_path=str(reverse))
     model.task.load_dataset("test")
     for i in range(2):
         (found,) = model.generate([model.task.dataset("test")[i]["source"]], beam=3, max_len_b=12)

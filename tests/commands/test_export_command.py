@@ -17,6 +17,7 @@ import yaml
 from sentencepiece import SentencePieceTrainer
 
 from conftest import (
+    EOS,
     FAMILIES,
     LONG,
     ROOT,
@@ -32,7 +33,7 @@ from conftest import (
 from environments import environment_without
 from lwc_fairseq import load
 from lwc_fairseq.export.folder import check_scores, graphs_of
-from lwc_fairseq.export.translate import Text
+from lwc_fairseq.export.translate import Model, Text
 from lwc_fairseq.preparation import Words, copy_preparation, make_subwords, read_preparation
 from lwc_fairseq_compat import UserError
 
@@ -145,7 +146,7 @@ class TestTranslations:
 @pytest.mark.long
 @pytest.mark.parametrize("model", ["lwc", "transformer", "deepatt", "abd"])
 def test_whole_numbers_of_8_bits(tiny_data, tmp_path, translate, text, model):
-    checkpoint = trained(tiny_data, tmp_path, *MODELS[model])
+    checkpoint = trained(tiny_data, tmp_path, *MODELS[model], "--gnmt-length-penalty")
     for name, flags in (("single", ()), ("int8", ("--int8",))):
         run("lwc-fairseq", "export", checkpoint, tmp_path / name, "--data", tiny_data, *flags)
     sizes = [(tmp_path / name / "step.onnx").stat().st_size for name in ("single", "int8")]
@@ -157,7 +158,7 @@ def test_whole_numbers_of_8_bits(tiny_data, tmp_path, translate, text, model):
 def prepared(tiny_text, tmp_path_factory):
     """A folder with the files of sub-words and of a truecaser."""
     folder = tmp_path_factory.mktemp("prepared")
-    (folder / "merges").write_text("#version: 0.2\nd a\nda s</w>\nh a\n")
+    (folder / "merges").write_text("\ufeff#version: 0.2\nd a\nda s</w>\nh a\n", encoding="utf-8")
     (folder / "usual").write_text("haus (1/1)\nHaus (5/6) haus (1)\nDas (1/9) das (8)\n")
     options = {"vocab_size": 25, "minloglevel": 2, "model_prefix": str(folder / "pieces")}
     SentencePieceTrainer.train(input=str(tiny_text / "train.de"), **options)
@@ -185,6 +186,14 @@ def test_text_is_converted_as_in_the_plugin(prepared, tmp_path, settings, detoke
         expected = " ".join((pieces.encode(expected) if pieces else expected).split())
         assert text.encode(line).split() == expected.split()
         assert text.decode(expected) == words.decode(pieces.decode(expected) if pieces else expected)
+
+
+def test_symbols_for_the_begin_and_the_end_are_no_words(tmp_path):
+    """As in the plugin. A weak model may write them, but no text has them."""
+    model = object.__new__(Model)
+    model.settings, model.end = {"begin": 0, "right_to_left": False}, EOS
+    model.words, model.text = ["<s>", "<pad>", "</s>", "<unk>", "ba"], Text(tmp_path, {}, False)
+    assert model.decode([0, 4, 3, 0, EOS]) == "ba <unk>"
 
 
 @LONG

@@ -72,6 +72,7 @@ def r2l(tiny_data, tmp_path_factory):
     train(tiny_data, out, *random)
     state = torch.load(out / "checkpoint_last.pt")
     state["model"]["decoder.output.bias"][EOS] += 3
+    state["cfg"]["task"]["gnmt_length_penalty"] = True  # it ranks by log P all the same
     torch.save(state, out / "r2l.pt")
     return out / "r2l.pt"
 
@@ -110,8 +111,8 @@ def test_system_combination_trains_as_with_its_own_search(translated, r2l, tmp_p
 
 def write(data, split, rows, **changes):
     """Reverse translations as `lwc-fairseq reverse` would write them."""
-    sources = open_sources(str(data / f"{split}.de-en.de"), None)
-    about = describe(sources, Dictionary.load(str(data / "dict.en.txt")))
+    source, target = (Dictionary.load(str(data / f"dict.{language}.txt")) for language in ("de", "en"))
+    about = describe(str(data / f"{split}.de-en.de"), (source, target))
     with ReverseFiles(data, split, PAIR).writing(Origin("by hand", "", 1, **about, **changes), 100) as unfinished:
         unfinished.add(list(enumerate(rows)))
 
@@ -257,9 +258,16 @@ def test_what_is_missing_or_stale_is_told_before_training(data, translated, tiny
     stale = tmp_path / "stale"
     shutil.copytree(data / "one", stale)
     shutil.copytree(translated / "two" / "reverse", stale / "reverse")
-    shutil.copy(stale / "reverse" / "train.de-en.json", stale / "reverse" / "valid.de-en.json")
-    shutil.copy(stale / "reverse" / "train.de-en.idx", stale / "reverse" / "valid.de-en.idx")
+    for kind in ("json", "idx", "bin"):
+        shutil.copy(stale / "reverse" / f"train.de-en.{kind}", stale / "reverse" / f"valid.de-en.{kind}")
     assert "the sources of valid have changed since" in refusal(stale)
+    (stale / "reverse" / "valid.de-en.bin").unlink()
+    assert "valid.de-en.bin is missing: make it by" in refusal(stale)
+    shutil.rmtree(stale / "reverse")
+    write(stale, "valid", [torch.tensor([EOS])] * 20)
+    words = (stale / "dict.de.txt").read_text().splitlines(keepends=True)
+    (stale / "dict.de.txt").write_text("".join([*words[1:], words[0]]))
+    assert "the words of the dictionaries of valid have changed since" in refusal(stale)
     (stale / "reverse" / "valid.de-en.json").unlink()
     assert "valid.de-en.json, which says what" in refusal(stale)
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())

@@ -13,6 +13,7 @@ import yaml
 from conftest import FRONT_DOOR, ROOT, TASK, TINY_LWC, TINY_TRAINING, hypotheses, refused, run
 from lwc_fairseq import load
 from lwc_fairseq.preparation import Preparation, Words, read_preparation, write_preparation
+from lwc_fairseq_compat import UserError
 
 RAW = ["Ba de.", "", "fi", "GA ge gi go, ba"]
 """Raw lines; the model knows lower-cased words, and no punctuation."""
@@ -143,6 +144,10 @@ def test_text_becomes_words_and_words_become_text(tmp_path):
     words = Words(read_preparation(tmp_path), detokenize=True)
     assert words.encode("Das Haus, „alt“!") == "das Haus , &quot; alt &quot; !"
     assert words.decode("the house , it is . ") == "The house, it is."
+    for content in (b"haus", b"Haus \xff"):
+        (tmp_path / "model").write_bytes(content)
+        with pytest.raises(UserError, match="model: not a model of sacremoses' truecaser: "):
+            Words(read_preparation(tmp_path), detokenize=True)
     describe(tmp_path, tokenize=True, split_hyphens=True)
     assert Words(read_preparation(tmp_path), detokenize=False).encode("E-Mail") == "E @-@ Mail"
     describe(tmp_path, tokenize_target=True)

@@ -185,7 +185,7 @@ class TestDecoding:
         _, extra = model.decoder(prev, model.encoder(src))
         assert torch.allclose(extra["attn"][0][0], weights.mean(0)[4:, :4], rtol=0, atol=1e-12)
         model.decoder.make_generation_fast_(need_attn=None)
-        assert model.decoder(prev, model.encoder(src))[1]["attn"] == [None]
+        assert model.decoder(prev, model.encoder(src))[1]["attn"] is None
 
     @pytest.mark.parametrize("separate", [False, True])
     def test_shown_weights_are_those_of_the_windows(self, separate):

@@ -3,11 +3,12 @@
 from argparse import Namespace
 
 import pytest
+import torch
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
 from fairseq.sequence_scorer import SequenceScorer
 
-from conftest import make_dictionary, make_lwc
+from conftest import EOS, PAD, make_deepatt, make_dictionary, make_lwc, make_transformer, random_batch
 from lwc_fairseq.search.beam_search import QuickSequenceGenerator
 from lwc_fairseq.search.ranking import RankedGenerator
 from lwc_fairseq.tasks.concat_translation import ConcatTranslationConfig, ConcatTranslationTask
@@ -55,6 +56,25 @@ def test_rankings(settings, options, penalty):
 def test_scores_of_references_and_classes_of_callers_are_fairseqs():
     assert type(build(score_reference=True)) is SequenceScorer
     assert type(build(seq_gen_cls=SequenceGenerator)) is SequenceGenerator
+
+
+def test_an_ensemble_scores_references_if_some_of_its_models_give_attention():
+    """fairseq's scorer averages attention, which its Transformer always gives."""
+    models = [make_transformer(), make_lwc(dtype=torch.float32), make_deepatt(types=(17, 17), dtype=torch.float32)]
+    source, inputs = random_batch([(4, 5), (3, 5)])
+    target = torch.cat([inputs[:, 1:], torch.full((2, 1), EOS)], dim=1)
+    lengths = source.ne(PAD).sum(1)
+    net_input = {"src_tokens": source, "src_lengths": lengths, "prev_output_tokens": inputs}
+    probabilities = []
+    for model in models:
+        model.make_generation_fast_(need_attn=False)
+        with torch.no_grad():
+            of_types = model.get_normalized_probs(model(**net_input), log_probs=False)
+        probabilities.append(of_types.gather(2, target[..., None])[..., 0])
+    expected = torch.stack(probabilities).mean(0).log()
+    scored = SequenceScorer(make_dictionary(17)).generate(models, {"net_input": net_input, "target": target})
+    for (hypothesis,), row in zip(scored, expected, strict=True):
+        assert torch.allclose(hypothesis["positional_scores"], row, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize(
