@@ -28,6 +28,7 @@ a { color: var(--accent); }
 .wide { overflow-x: auto; margin: 1rem 0; }
 table { border-collapse: collapse; }
 th, td { border-bottom: 1px solid var(--line); padding: .25rem .6rem; text-align: right; white-space: nowrap; }
+td { unicode-bidi: plaintext; }
 th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: var(--paper); }
 th button { font: inherit; color: inherit; background: none; border: 0; padding: 0; cursor: pointer; }
 th button::after { content: var(--arrow, " ↕") / ""; color: var(--faint); font-weight: normal; }
@@ -58,12 +59,12 @@ class Section:
 
     def markdown(self) -> list[str]:
         """Return the lines of the section, the last of which is empty."""
-        lines = [f"## {self.title}", ""] if self.title else []
+        lines = [f"## {as_markdown(self.title)}", ""] if self.title else []
         for part in self.parts:
             if isinstance(part, str):
                 if part.startswith("- ") and lines[-2].startswith("- "):
                     lines.pop()
-                lines += [part, ""]
+                lines += [as_markdown(part), ""]
             else:
                 lines += [*markdown_table(part[0], part[1:]), ""]
         return lines
@@ -91,6 +92,11 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list
 def as_markdown(text: str) -> str:
     """Escape `<`, so that a page shows a word such as `<unk>` instead of taking it for a tag."""
     return text.replace("<", "\\<")
+
+
+def p_value(p: float) -> str:
+    """Return p of a test, which can be small but not 0."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def page(title: str, parts: list[str], heading: str = "") -> str:

@@ -142,12 +142,22 @@ def name_unreadable_checkpoint(load, path, *args, **kwargs):
 
     Why: PyTorch stores checksums in a checkpoint, but does not compare them when it reads. Needed: always.
     """
-    try:
+    with named_in_errors(path):
         check_sums(path)
         state = load(path, *args, **kwargs)
         check_contents(state)
+    return state
+
+
+@contextlib.contextmanager
+def named_in_errors(path):
+    """Name the checkpoint that is read in the ``UserError`` that follows any error but a missing file or memory."""
+    try:
+        yield
     except (FileNotFoundError, MemoryError):
         raise
+    except PermissionError as error:
+        raise UserError(f"{path}: {error.strerror}") from error
     except UserError as error:
         raise UserError(f"{path}: {error}") from error
     except IsADirectoryError as error:
@@ -155,7 +165,6 @@ def name_unreadable_checkpoint(load, path, *args, **kwargs):
         raise UserError(f"{path} is a folder: give a checkpoint in it, such as {name}") from error
     except Exception as error:
         raise unread_checkpoint(path, error) from error
-    return state
 
 
 def unread_checkpoint(path, error):

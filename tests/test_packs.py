@@ -238,6 +238,11 @@ def test_what_is_missing(tiny_checkpoint, tiny_data, data, pack, tmp_path):
     command = ("lwc-fairseq", "pack", tiny_checkpoint, "--out", out)
     assert "no text.yaml says how its text was made" in refused(*command, "--data", tiny_data, "--card", card)
     assert f"--card {tmp_path / 'c.md'}: no such file" in refused(*command, "--data", data, "--card", tmp_path / "c.md")
+    state = torch.load(tiny_checkpoint)
+    del state["cfg"]["task"]["source_lang"]  # as of a language model
+    torch.save(state, tmp_path / "lm.pt")
+    command = ("lwc-fairseq", "pack", tmp_path / "lm.pt", "--out", out, "--data", data, "--card", card)
+    assert f"{tmp_path / 'lm.pt'}: give a model of --task concat_translation or translation" in refused(*command)
     assert not out.exists()
 
 

@@ -5,6 +5,7 @@ Letters: B sentences, H heads, m target tokens, n source tokens.
 
 import io
 import os
+import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -248,7 +249,7 @@ def save_weights(made: list[Panel], path: Path) -> None:
     """Write panels as arrays: weights (layers, rows, columns), tokens, and the numbers of columns of each side."""
     data = io.BytesIO()
     weights, widths = np.stack([panel.weights.numpy() for panel in made]), [len(side) for side in made[0].sides]
-    np.savez(data, weights=weights, rows=made[0].rows, columns=made[0].columns, source_columns=widths[0], widths=widths)
+    np.savez(data, weights=weights, rows=made[0].rows, columns=made[0].columns, widths=widths)
     write_whole(path, data.getvalue())
 
 
@@ -263,11 +264,14 @@ def produced(rows: list[str], task: FairseqTask) -> str:
 
 
 def encode(dictionary: Dictionary, text: str, option: str) -> tuple[Tensor, list[str]]:
-    """Return the ids (n,) of a text's tokens, and the tokens. To those not in the dictionary, <unk> is added.
-    The end symbol is last. Raises UserError if the text has no words."""
+    """Return the ids (n,) of a text's tokens, and the tokens. To those not in the dictionary, <unk> is added,
+    before an @@. The end symbol is last. Raises UserError if the text has no words."""
     if not text.split():
         raise UserError(f"{option}: give a sentence")
-    tokens = [token if token in dictionary else token + dictionary.unk_word for token in text.split()]
+    tokens = [
+        token if token in dictionary else re.sub("(@@)?$", rf"{dictionary.unk_word}\1", token, count=1)
+        for token in text.split()
+    ]
     return dictionary.encode_line(text, add_if_not_exist=False).long(), [*tokens, dictionary.eos_word]
 
 
@@ -298,13 +302,12 @@ def choose(attentions: list[Tensor], layer: int | None, head: int | None) -> Ten
 def word_numbers(tokens: list[str]) -> list[int]:
     """Return, for each token, the number of its word, counted from 0.
 
-    If a token of the sentence begins with ▁ (U+2581), as sentencepiece writes it, words begin at such tokens.
-    Otherwise, a token that ends in @@, as subword-nmt writes it, continues in the next token.
+    A token that ends in @@, as subword-nmt writes it, continues in the next token. If there is none, and a token begins
+    with ▁ (U+2581), as sentencepiece writes it, words begin at such tokens.
     """
-    if any(token.startswith("▁") for token in tokens):
+    begins = [not token.endswith("@@") for token in tokens[:-1]]
+    if all(begins) and any(token.startswith("▁") for token in tokens):
         begins = [token.startswith("▁") for token in tokens[1:]]
-    else:
-        begins = [not token.endswith("@@") for token in tokens[:-1]]
     return list(accumulate(begins, initial=0))[: len(tokens)]
 
 

@@ -14,7 +14,7 @@ from sacrebleu.metrics import CHRF, TER
 
 from lwc_fairseq_compat import UserError
 
-from ..pages import Section, as_markdown
+from ..pages import Section, as_markdown, p_value
 from .adequacy import LEAST_PROBABILITY, at_the_ends, omission, repetition
 from .fonts import fonts_for
 from .frequency import DEFINITION, frequency_groups
@@ -196,7 +196,7 @@ def sections(comparison: Comparison) -> Iterator[Section]:
     for name, scores in comparison.scores.items():
         # COMET lies between 0 and 1, mostly.
         values = [f"{scores[metric]:.4f}" if metric == "COMET" else f"{scores[metric]:.2f}" for metric in metrics]
-        rows.append([name, *values, f"{scores['p']:.3f}" if "p" in scores else ""])
+        rows.append([name, *values, p_value(scores["p"]) if "p" in scores else ""])
     signatures = [
         f"- {name}: `{signature}`" + ", lower is better" * (name == "TER")
         for name, signature in comparison.signatures.items()
@@ -276,7 +276,7 @@ def at_the_ends_section(ends: dict[str, dict[str, dict]]) -> Section:
         rows.append([name, *chain(*cells)])
     explanation = (
         "Of the first or last 4 words of a sentence, those are wrong that the reference does not have among its first "
-        "or last 4 words. Their order does not count. Full stops are words, too. Lower is better."
+        "or last 4 words. Missing words count, too. Their order does not count. Full stops are words. Lower is better."
     )
     return Section("At the ends of sentences", [rows, explanation])
 
@@ -298,7 +298,7 @@ def markdown(comparison: Comparison) -> str:
     if shown := comparison.differences or comparison.worst:
         lines += [f"## {DIFFERENCES if comparison.differences else WORST}", "", LINES, ""]
     for sentence in shown:
-        texts = {"source": sentence["source"]} if sentence["source"] else {}
+        texts = {"source": sentence["source"]} if sentence["source"] is not None else {}
         texts["reference"] = sentence["reference"]
         texts |= {f"{name} (chrF2 {sentence['chrf'][name]})": text for name, text in sentence["translations"].items()}
         lines += [f"Line {sentence['line']}", ""]

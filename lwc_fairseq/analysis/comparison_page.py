@@ -25,12 +25,10 @@ LISTED = 1000
 """How many untranslated words of a system the page lists, each with its sentence."""
 
 
-def write_comparison(comparison: Comparison, sentences: Sentences, number: int, out: Path) -> list[Path]:
+def write_comparison(comparison: Comparison, sentences: Sentences, out: Path) -> list[Path]:
     """Write compare.md, compare.html, compare.json and, if there are groups, lengths.png and frequencies.png, and
-    return their paths. Remove pictures of an earlier comparison that this one does not have.
-
-    Args:
-        number: how many sentences the page has where scripts do not run, and of one system.
+    return their paths. Remove pictures of an earlier comparison that this one does not have. Where
+    scripts do not run, the page has the sentences that `comparison` has.
     """
     pictures = {}
     if comparison.groups:
@@ -40,7 +38,8 @@ def write_comparison(comparison: Comparison, sentences: Sentences, number: int, 
     parts = [section.html() for section in sections(comparison)]
     if comparison.differences:
         largest = largest_differences(sentences, MOST)
-        parts += [f"<h2>{DIFFERENCES}</h2>", f"<p>{LINES}</p>", differences_view(sentences, largest, number)]
+        view = differences_view(sentences, largest, len(comparison.differences))
+        parts += [f"<h2>{DIFFERENCES}</h2>", f"<p>{LINES}</p>", view]
     elif comparison.worst:
         parts += [f"<h2>{WORST}</h2>", f"<p>{LINES}</p>", *map(scored_example, comparison.worst)]
     if comparison.omission:

@@ -39,13 +39,13 @@ def count_training_words(task: FairseqTask) -> Counter[str]:
 
 def word_boundaries(dictionary: Dictionary) -> tuple[np.ndarray, np.ndarray]:
     """Return for each symbol (V,) whether a word begins before it, and whether a word ends behind it, as in
-    :func:`.attention.word_numbers`."""
+    :func:`.attention.word_numbers`. A few symbols that begin with ▁ may come from the text itself."""
     pieces = np.array([symbol.startswith("▁") for symbol in dictionary.symbols])
+    continued = np.array([symbol.endswith("@@") for symbol in dictionary.symbols])
     is_end = np.arange(len(pieces)) == dictionary.eos()
-    if pieces.any():
+    if pieces.mean() > max(0.01, continued.mean()):
         return pieces | is_end, is_end
-    ends = np.array([not symbol.endswith("@@") for symbol in dictionary.symbols])
-    return is_end, ends
+    return is_end, ~continued
 
 
 def training_sets(task: FairseqTask) -> Iterator:

@@ -45,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for add in COMMANDS:
         add(commands)
-    for name in ("translate", "average", "align", "attention", "serve", "reverse"):
+    for name in ("translate", "average", "align", "attention", "report", "serve", "export", "pack", "reverse"):
         commands.choices[name].add_argument(
             "--skip-dictionary-check",
             action="store_true",

@@ -108,18 +108,17 @@ def read(path: Path) -> dict:
     """
     import torch
 
-    from lwc_fairseq_compat.checkpoints import check_sums, check_weights, unread_checkpoint
+    from lwc_fairseq_compat.checkpoints import check_sums, check_weights, named_in_errors
 
     from ..packs import is_pack
 
     if is_pack(path):
         raise UserError(f"{path}: a pack, which is for translation: give a checkpoint")
     try:
-        check_sums(path)
-        state = torch.load(path, map_location="cpu")
-        check_weights(state)
-    except OSError as error:
+        with named_in_errors(path):
+            check_sums(path)
+            state = torch.load(path, map_location="cpu")
+            check_weights(state)
+    except FileNotFoundError as error:
         raise UserError(f"{path}: {error.strerror}") from error
-    except Exception as error:
-        raise unread_checkpoint(path, error) from error
     return state

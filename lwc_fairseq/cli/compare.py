@@ -90,7 +90,7 @@ def compare_command(args: argparse.Namespace) -> int:
     comparison.parts = parts
     print(markdown(comparison), end="")
     if args.out:
-        written = write_comparison(comparison, sentences, args.differences, args.out)
+        written = write_comparison(comparison, sentences, args.out)
         print("wrote " + ", ".join(map(str, written)), file=sys.stderr)
     return 0
 

@@ -58,17 +58,24 @@ def examine() -> Iterator[Finding]:
     for finding in of_packages():
         is_complete &= finding.value != MISSING
         yield finding
-    if is_complete:
-        yield of_import()
-        yield of_commands()
     try:
         import torch
     except ModuleNotFoundError:
         return
+    except Exception as error:  # such as an OSError: a library of CUDA is missing
+        yield Finding("PyTorch", f"it does not import: {first_line(error)}", f"{PIP} --force-reinstall torch")
+        return
+    if is_complete:
+        yield of_import()
+        yield of_commands()
     yield from of_cuda()
     has_backends = torch.distributed.is_available()
     backends = [name for name in ("nccl", "gloo") if has_backends and torch.distributed.is_backend_available(name)]
     yield Finding("processes", ", ".join(backends) or "PyTorch was built without communication between processes")
+
+
+def first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def of_packages() -> Iterator[Finding]:
@@ -110,6 +117,8 @@ def of_fairseq() -> Finding:
     except ImportError as error:
         if str(error.name).startswith("fairseq"):  # any other module is a requirement and has its own line
             return Finding("fairseq", f"{installed}, whose compiled part is missing ({error})", install)
+    except Exception:  # of PyTorch, which has its own line
+        pass
     return Finding("fairseq", installed)
 
 
@@ -176,6 +185,5 @@ def of_device(number: int) -> Finding:
     try:
         torch.ones(8, 8, device=f"cuda:{number}").mm(torch.ones(8, 8, device=f"cuda:{number}")).sum().item()
     except RuntimeError as error:
-        reason = str(error).splitlines()[0]
-        return Finding(f"device {number}", f"{value}: {reason}", f"{PIP} --force-reinstall --upgrade torch")
+        return Finding(f"device {number}", f"{value}: {first_line(error)}", f"{PIP} --force-reinstall --upgrade torch")
     return Finding(f"device {number}", value)

@@ -37,6 +37,9 @@ def pack_command(args: argparse.Namespace) -> int:
     state = read(args.checkpoint)
     if state.get("cfg") is None:
         raise UserError(f"{args.checkpoint}: it has no configuration, so an old version of fairseq wrote it")
+    task = state["cfg"].get("task")
+    if not isinstance(task, dict) or "source_lang" not in task:
+        raise UserError(f"{args.checkpoint}: give a model of --task concat_translation or translation")
     write_pack(state, args.data, args.card, args.out)
     size = args.out.stat().st_size / 2**20
     print(f"wrote {args.out}, {size:.1f} MiB, sha256 {checksum(args.out)}")

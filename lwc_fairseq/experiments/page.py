@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from ..analysis.fonts import fonts_for
 from ..analysis.translations import TESTS
 from ..files import write_whole
-from ..pages import as_png, markdown_table
+from ..pages import as_png, markdown_table, p_value
 from .jobs import Settings
 from .layout import CURVE, LEARNING_CURVES, PAGE, RECORD, RunFolder
 from .results import Record, Result, as_json
@@ -190,13 +190,13 @@ def value_text(value: float, deviation: float | None) -> str:
 
 def p_cell(result: Result) -> str:
     against = f" (against {result.baseline})" if result.baseline else ""
-    return "" if result.p is None else f"{result.p:.3f}{against}"
+    return "" if result.p is None else f"{p_value(result.p)}{against}"
 
 
 def p_text(p: float | None, baseline: str | None) -> str:
     """Return p in brackets, to stand behind a value."""
     against = f", against {baseline}" if baseline else ""
-    return "" if p is None else f" (p = {p:.3f}{against})"
+    return "" if p is None else f" (p = {p_value(p)}{against})".replace("= <", "<")
 
 
 def mean_cell(result: Result, key: str) -> str:

@@ -21,7 +21,7 @@ from lwc_fairseq.analysis.adequacy import (
     words_to_translate,
     wrong_words,
 )
-from lwc_fairseq.analysis.comparison import Sentences, compare, markdown
+from lwc_fairseq.analysis.comparison import LINES, Sentences, compare, markdown
 from lwc_fairseq.analysis.comparison_page import write_comparison
 from lwc_fairseq_compat import UserError
 
@@ -148,7 +148,7 @@ def test_untranslated_words_are_named_with_their_lines(known_lexicon, tmp_path):
     text = markdown(comparison)
     assert "| katze | cat | 3 | 4 | 2, 5 |" in text and "| haus | home, house | 1 | 3 | 2 |" in text
     assert "Lines are numbered from 1: line 951 is H-950" in text
-    write_comparison(comparison, sentences, 10, tmp_path)
+    write_comparison(comparison, sentences, tmp_path)
     with opened((tmp_path / "compare.html").as_uri(), width=390) as page:
         details = page.locator("details")
         assert not details.locator("td").first.is_visible()
@@ -164,6 +164,11 @@ def test_text_names_the_most_frequent_untranslated_words(known_lexicon):
     sentences = Sentences({"one": ["x"] * 13}, [[*words, "v11"]], [*words, "v11"])
     lines = markdown(compare(sentences, bitext=lexicon)).splitlines()
     assert [line.split()[1] for line in lines if line.startswith("| v")] == ["v11", *words[:9]]
+
+
+def test_a_name_in_the_text_is_no_tag(known_lexicon):
+    lines = markdown(compare(Sentences({"<s>": ["x"]}, [["a"]], ["v"]), bitext={"v": {"a"}})).splitlines()
+    assert f"The words that \\<s> leaves untranslated most often. {LINES}" in lines
 
 
 def test_text_of_other_languages_is_refused(known_lexicon):

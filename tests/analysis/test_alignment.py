@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from lwc_fairseq.analysis.alignment import by_words, links, pharaoh
-from lwc_fairseq.analysis.attention import Forced
+from lwc_fairseq.analysis.attention import Forced, word_numbers
 
 END = "</s>"
 
@@ -23,6 +23,10 @@ def test_parts_of_source_words_add_up_and_those_of_target_words_are_averaged():
 def test_sentencepiece_marks_where_words_begin():
     rows = [[0.3, 0.3, 0.4, 0.0]] * 2 + [[0.1, 0.1, 0.8, 0.0], [0.0, 0.0, 0.0, 1.0]]
     assert links(sentence(["▁a", "b", "▁c", END], ["▁x", "y", "▁z", END], rows), None, None) == [(0, 0), (1, 1)]
+
+
+def test_a_word_that_begins_like_a_piece_of_sentencepiece():
+    assert word_numbers("the o@@ l@@ d man ▁▁▁ sits".split()) == [0, 1, 1, 1, 2, 3, 4]
 
 
 def test_the_step_that_produces_a_word_aligns_it():

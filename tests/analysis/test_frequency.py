@@ -38,7 +38,7 @@ def test_a_perfect_translation_has_100_in_each_group():
 
 SUBWORDS = {
     "words": [["the old man", "the hat"], ["old hat hat"]],
-    "subword-nmt": [["the o@@ l@@ d man", "the h@@ at"], ["o@@ l@@ d hat hat"]],
+    "subword-nmt": [["the o@@ l@@ d man", "the h@@ at"], ["o@@ l@@ d hat hat ▁▁"]],
     "sentencepiece": [["▁the ▁o l d ▁man", "▁the ▁h at"], ["▁ old ▁hat ▁hat"]],
 }
 

@@ -95,7 +95,7 @@ def test_command(tiny_checkpoint, tiny_data, tmp_path):
     assert str(tmp_path / "a.png") in done.stdout and (tmp_path / "a.png").exists() and "warning" not in done.stderr
     numbers = np.load(tmp_path / "a.npz")
     assert numbers["weights"].shape == (2, len(numbers["rows"]), len(numbers["columns"]))
-    assert list(numbers["columns"][:4]) == ["ba", "de", "fi", "</s>"] and numbers["source_columns"] == 4
+    assert list(numbers["columns"][:4]) == ["ba", "de", "fi", "</s>"] and numbers["widths"][0] == 4
     for name, layer, message in (("b.png", "5", "--layer 5: the model has 2"), ("b.jpg", "0", ".svg, .pdf, .html")):
         refused = attention(*command, tmp_path / name, "--layer", layer, check=False)
         assert refused.returncode and message in refused.stderr.strip().splitlines()[-1]
@@ -114,7 +114,8 @@ def test_unknown_words_are_shown_as_such_and_raw_text_can_be_given(tiny_checkpoi
     assert texts((tmp_path / "a.svg").read_text())[-2:] == ["ba achtundsiebzig<unk> de", "BA zwei<unk>"]
 
     attention(*command, "--source", "ba fi", "--bpe-codes", tmp_path / "codes")
-    assert list(np.load(tmp_path / "a.npz")["columns"][:4]) == ["ba", "f@@<unk>", "i<unk>", "</s>"]
+    assert list(np.load(tmp_path / "a.npz")["columns"][:4]) == ["ba", "f<unk>@@", "i<unk>", "</s>"]
+    assert texts((tmp_path / "a.svg").read_text())[-2] == "ba f<unk>i<unk>"
 
 
 def make_font(path, family: str, characters: str) -> None:

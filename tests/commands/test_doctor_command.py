@@ -105,6 +105,14 @@ def test_what_is_missing(tmp_path, missing, install, advice):
     here = {"check": False, "cwd": tmp_path, **environment_without(tmp_path, missing)}
     done = run("lwc-fairseq", "doctor", **here)
     assert done.returncode == 1 and not done.stderr
+    if missing == "torch":
+        (tmp_path / "torch").mkdir()
+        (tmp_path / "torch" / "__init__.py").write_text("raise OSError('libcudart.so: cannot open')")
+        broken = run("lwc-fairseq", "doctor", **here | {"PYTHONPATH": tmp_path})
+        assert not broken.stderr and "PyTorch: it does not import: libcudart.so: cannot open\n" in broken.stdout
+        assert broken.stdout.endswith("-m pip install --force-reinstall torch\n")
+        (tmp_path / "torch" / "__init__.py").unlink()
+        (tmp_path / "torch").rmdir()
     command = f"{tmp_path / 'bin' / 'python'} -m pip install {install}"
     assert done.stdout.endswith(f"\n1 problem found\n\n{missing}: missing\n    {command}\n")
 
