@@ -96,7 +96,7 @@ def as_markdown(text: str) -> str:
 
 def p_value(p: float) -> str:
     """Return p of a test, which can be small but not 0."""
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+    return f"{p:.3f}" if p >= 0.001 else f"{p:.4f}"
 
 
 def page(title: str, parts: list[str], heading: str = "") -> str:

@@ -99,9 +99,11 @@ def make_table(args: argparse.Namespace) -> int:
     from ..experiments.results import collect, make_detokenizer, make_record
     from ..experiments.schedule import noted_failures
     from ..experiments.states import write_plan
-    from ..experiments.table_file import find_file, load_profile, load_table
+    from ..experiments.table_file import ALL, find_file, load_profile, load_table
 
     check_first(args)
+    if os.pathsep in str(args.out):
+        raise UserError(f"--out {args.out}: fairseq cannot read a path with {os.pathsep!r}: name another folder")
     import_plugins(args.user_dir)
     settings = Settings(
         table=load_table(find_file(args.table, "table"), args.rows),
@@ -138,9 +140,9 @@ def make_table(args: argparse.Namespace) -> int:
     check([*trials, *jobs])
     files = files_of_references(args.references, list(settings.table.tests))
     references = {name: [read_lines(path) for path in paths] for name, paths in files.items()}
-    if not args.collect:
-        check_tests(settings, references)
     gold = read_alignments(args.gold, args.gold_first) if args.gold else None
+    if not args.collect:
+        check_tests(settings, {ALL: [gold]} if gold else references, "--gold" if gold else "--references")
     tagger = make_tagger(args, settings, references) if args.tagger is not None else None
     runner = None if args.collect else make_runner(args, settings)
     make_folder(args.out)
@@ -149,7 +151,6 @@ def make_table(args: argparse.Namespace) -> int:
         if trials:
             runner.run(trials)
             jobs = settings.jobs(args.seeds)  # with the flags that the trials chose
-            check(jobs)
         failures = runner.run(jobs)
     else:
         failures = noted_failures([*trials, *jobs])
@@ -227,12 +228,19 @@ def files_of_references(given: list[Path], tests: list[str]) -> dict[str, list[P
     return files
 
 
-def check_tests(settings: "Settings", references: dict[str, list[list[str]]]) -> None:
-    """Raises UserError if the data lack a set that is to be translated, or if references have another number of lines
-    than the set."""
+def check_tests(settings: "Settings", given: Mapping[str, list[list]], option: str) -> None:
+    """Check the sets of the data that are to be translated or aligned.
+
+    Args:
+        given: the lines of references, or gold alignments, by test.
+        option: the option that gave them.
+
+    Raises:
+        UserError: the data lack a set, or `given` has another number of lines than a set.
+    """
     from fairseq.data.indexed_dataset import infer_dataset_impl, make_dataset
 
-    folder = settings.data.split(os.pathsep)[0]  # of several, fairseq translates the sets of the first
+    folder = settings.folder_of_tests
     for name, subset in settings.tests.items():
         if not any(Path(folder).glob(f"{subset}.*")):
             raise UserError(
@@ -243,12 +251,12 @@ def check_tests(settings: "Settings", references: dict[str, list[list[str]]]) ->
                 "`generate` or --generate chooses another one"
             )
         sides = sorted(Path(folder).glob(f"{subset}.*.idx"))  # none of text, which fairseq also reads
-        for side, lines in product(sides[:1], references.get(name, [])):
+        for side, lines in product(sides[:1], given.get(name, [])):
             path = str(side.with_suffix(""))
             sentences = make_dataset(path, infer_dataset_impl(path))  # None if fairseq cannot read it, as it will say
             if sentences is not None and len(lines) != len(sentences):
                 raise UserError(
-                    f"--references: {len(lines)} lines for the {len(sentences)} sentences of the set {subset}: give "
+                    f"{option}: {len(lines)} lines for the {len(sentences)} sentences of the set {subset}: give "
                     "files that match the test set line by line"
                 )
 

@@ -5,14 +5,13 @@ reaches its time limit.
 """
 
 import contextlib
-import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from dataclasses import asdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +20,11 @@ from tqdm import tqdm
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.search_options import check_names
 
-from ..files import write_whole
+from .identity import difference, record_of
 from .jobs import Job, JobFailed
 from .layout import RunFolder
 from .progress import Bars
-from .queue import POLL_S, SLURM, Submission, is_active, look, read_submission
+from .queue import POLL_S, SLURM, Submission, is_active, look, read_submission, write_submission
 from .schedule import Runner
 from .training_log import tail
 
@@ -41,6 +40,9 @@ GENERIC = {
 }
 """The parameters that submitit has for all clusters, and what a message says of a value that is not their number. The
 names of the others get the prefix `slurm_`."""
+
+LINES = ("setup", "teardown")
+"""The parameters that are lines of a job's script. submitit wants lists of them."""
 
 OWN = (
     *("name", "job_name", "dependency", "nodes", "tasks_per_node", "ntasks_per_node", "max_num_timeout"),
@@ -73,10 +75,7 @@ class NodeTask:
         while failures and runner.stopping and os.environ["SUBMITIT_EXECUTOR"] == SLURM:
             time.sleep(1)  # SLURM decides whether it queues the job again, and then kills this process
         if failures:
-            (reason,) = failures.values()
-            if not runner.stopping:
-                write_whole(self.job.folder.failure, reason)
-            raise JobFailed(reason)
+            raise JobFailed(*failures.values())
 
     def checkpoint(self) -> "DelayedSubmission":
         """Stop the running step, wait until it has saved, and return what runs when the job is queued again.
@@ -123,7 +122,8 @@ class ClusterRunner:
         for name, value in settings.items():
             parameter = "timeout_min" if name == "time" else name
             if parameter not in GENERIC:
-                self.parameters[f"slurm_{parameter}"] = value
+                other = [value] if parameter in LINES else {"true": True, "false": False}.get(value, value)
+                self.parameters[f"slurm_{parameter}"] = other
                 continue
             try:
                 self.parameters[parameter] = float(value) if parameter == "mem_gb" else int(value)
@@ -162,11 +162,13 @@ class ClusterRunner:
         Raises:
             UserError: SLURM refuses a job.
         """
-        unfinished = {job.folder: job for job in jobs if not job.done}
-        done = len(jobs) - len(unfinished)
+        refusals = {job.folder: refusal for job in jobs if (refusal := job.refusal())}
+        self.failures |= refusals
+        unfinished = {job.folder: job for job in jobs if not job.done and job.folder not in refusals}
+        done = len(jobs) - len(unfinished) - len(refusals)
         if done:
             show(f"{done} of {len(jobs)} runs are done")
-        with Bars(len(jobs), done) as bars:
+        with Bars(len(jobs), len(jobs) - len(unfinished)) as bars:
             try:
                 self._find(unfinished)
                 for folder in unfinished.keys() - self.submissions.keys():  # a job in the queue may just have failed
@@ -196,12 +198,17 @@ class ClusterRunner:
 
     def _find(self, unfinished: dict[RunFolder, Job]) -> None:
         """Find the jobs that earlier commands submitted and that have not ended. Cancel those that wait in vain for a
-        job that has failed."""
+        job that has failed. Raises UserError if a job was submitted with other commands."""
         submissions = {folder: submission for folder in unfinished if (submission := read_submission(folder))}
         states = look(submissions.values())
         for folder, submission in submissions.items():
-            state = states.get(submission, "")
-            needed = [self.submissions.get(need) for need in unfinished[folder].needs if need in unfinished]
+            state, job = states.get(submission, ""), unfinished[folder]
+            if is_active(state) and not is_for(submission, job):
+                raise UserError(
+                    f"{job.name}: job {submission.number} in the queue has other flags or other data: give those "
+                    "again, or cancel the jobs first: this command with --cancel"
+                )
+            needed = [self.submissions.get(need) for need in job.needs if need in unfinished]
             is_missing = any(need is None or need.number not in submission.after for need in needed)
             if is_active(state) and ("NeverSatisfied" in state or (state.startswith("PENDING") and is_missing)):
                 cancel(submission)
@@ -209,7 +216,7 @@ class ClusterRunner:
                 self.submissions[folder] = submission
                 if submission.place == SLURM and submission.asked != self.asked:
                     show(
-                        f"{unfinished[folder].name}: job {submission.number} keeps what it asked SLURM for "
+                        f"{job.name}: job {submission.number} keeps what it asked SLURM for "
                         f"({' '.join(submission.asked)}): to ask anew, first give this command with --cancel"
                     )
 
@@ -254,17 +261,43 @@ class ClusterRunner:
         folder = job.folder
         more = {"slurm_dependency": ":".join(["afterok", *after])} if after else {}
         executor = self._executor(folder.submitit, name=f"{folder.row}.{folder.path.name}", **more)
-        # Ctrl-C waits until the number is written down. The jobs of this machine inherit that it is blocked, and go on.
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        commands = tuple((step, record_of(command, folder.table)) for step, command in job.steps().items())
         try:
-            number = executor.submit(NodeTask(job)).job_id
-            self.submissions[folder] = Submission(self.place, number, after, self.asked)
-            write_whole(folder.job, json.dumps(asdict(self.submissions[folder])) + "\n")
+            with postponed_interruption():  # until the number is written down
+                number = executor.submit(NodeTask(job)).job_id
+                self.submissions[folder] = Submission(self.place, number, after, self.asked, commands)
+                write_submission(folder, self.submissions[folder])
         except FailedJobError as error:
             raise UserError(f"sbatch refuses {job.name}: {str(error).splitlines()[-1]}") from error
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         show(f"{job.name}: job {number}: submitted" + f", after {', '.join(after)}" * bool(after))
+
+
+@contextlib.contextmanager
+def postponed_interruption() -> Iterator[None]:
+    """Postpone what Ctrl-C and SIGTERM do. The commands that start meanwhile inherit that SIGINT is blocked, and so the
+    jobs of this machine go on after Ctrl-C."""
+    received: list[int] = []
+    handlers = {
+        number: signal.signal(number, lambda number, frame: received.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # not enough: another thread would receive it
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        if received:
+            signal.raise_signal(received[0])
+
+
+def is_for(submission: Submission, job: Job) -> bool:
+    """Return whether a job of the cluster will run the commands of a run as they are now, or as they are recorded."""
+    recorded, commands = dict(submission.commands), job.steps()
+    return recorded.keys() == commands.keys() and all(
+        difference(recorded[step], command, job.folder.table) is None for step, command in commands.items()
+    )
 
 
 def reason_of_end(job: Job, submission: Submission, state: str) -> str:

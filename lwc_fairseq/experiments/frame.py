@@ -25,8 +25,8 @@ CHART_LINES, LEAST_CHART_LINES = 20, 9
 SIDE_BY_SIDE = 76
 """The least width of a frame in which two charts stand beside each other."""
 
-NARROW, NOTE = 60, 20
-"""In a narrower frame, lines lack the number of updates. In others, they have room for a note."""
+NOTE = 20
+"""The columns of a note. Where they and the names of the runs have no room, lines lack the number of updates."""
 
 LEAST_WIDTH = 32
 """A frame has the columns of a list at least. A narrower terminal shows its left part, or breaks its lines."""
@@ -91,10 +91,13 @@ def list_runs(marks: list[tuple[Run, str, str]], width: int, lines: int | None =
     if not marks:
         return []
     has_bleu = any(run.losses.bleu for run, _, _ in marks)
-    has_updates = width >= NARROW
-    titles = f"  state  {'   updates' * has_updates}  best loss{'   BLEU' * has_bleu}"
-    longest = width - 2 - len(titles) - (NOTE if has_updates else 0)
-    name_width = min(max(len(run.name) for run, _, _ in marks), longest)
+    longest = max(len(run.name) for run, _, _ in marks)
+    for has_updates in (True, False):
+        titles = f"  state  {'   updates' * has_updates}  best loss{'   BLEU' * has_bleu}"
+        room_of_names = width - 2 - len(titles) - (NOTE if has_updates else 0)
+        if longest <= room_of_names:
+            break
+    name_width = min(longest, room_of_names)
     texts = {}
     for run, letter, color in marks:
         loss, bleu = run.losses.best().get("valid_loss"), max(run.losses.bleu.values(), default=None)

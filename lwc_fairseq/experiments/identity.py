@@ -77,6 +77,11 @@ def comment(command: Command, table: Path, machines: Iterable[str] = ()) -> str:
     return "# " + json.dumps(about, ensure_ascii=False)
 
 
+def record_of(command: Command, table: Path, machines: Iterable[str] = ()) -> str:
+    """Return the content of the file `STEP.command` of a step: the command, and its :func:`comment`."""
+    return f"{shlex.join(command)}\n{comment(command, table, machines)}\n"
+
+
 def machines_of(recorded: str) -> list[str]:
     """Return the hardware that a step ran on, as far as the content of its file `STEP.command` says so."""
     _, mark, facts = recorded.rpartition("\n# ")

@@ -11,7 +11,7 @@ import lwc_fairseq
 from lwc_fairseq_compat import UserError
 
 from .identity import TEST, Command, comment, difference, last_value
-from .layout import RunFolder, generate_steps
+from .layout import RunFolder, generate_steps, hindrance
 from .table_file import ALL, PLACEHOLDER, Profile, Row, Table
 from .training_log import read_losses
 
@@ -50,10 +50,7 @@ class Job:
     def hindrance(self, failed: Container[RunFolder]) -> str | None:
         """Return why it can never run, or None: a job that it needs is among those that failed, or its trials choose no
         flags."""
-        for other in (*self.trials, *self.needs):
-            if other in failed:
-                return f"its trial {other.trial} failed" if other.trial else f"it needs {other.row}, which failed"
-        return self.undecided or None
+        return hindrance((*self.trials, *self.needs), failed) or self.undecided or None
 
     def steps(self) -> dict[str, Command]:
         """Return the commands by step, in the order in which they run."""
@@ -159,6 +156,11 @@ class Settings:
     def user_dirs(self) -> list[str]:
         """The packages with the user's own models."""
         return [*self.plugins, *([self.table.user_dir] if self.table.user_dir else [])]
+
+    @property
+    def folder_of_tests(self) -> str:
+        """The folder of the data whose sets fairseq translates: the first of several."""
+        return self.data.split(os.pathsep)[0]
 
     def subsets_of_rows(self) -> list[str | None]:
         """Return the set of the data that the flags of each scored row choose, or None where they choose none."""

@@ -19,7 +19,8 @@ OUT/ROW/seed1/                a run: one row with one seed
     submitit/                 on a cluster: submitit's files, with the output of each job
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +31,14 @@ FILES = (PAGE, RECORD, CURVE, LEARNING_CURVES, REPORT, PLAN)
 
 RESULTS = {"train": "trained", "average": "averaged.pt", "generate": "generated.txt"}
 """The steps of a run, in the order in which they run, and the file that marks each step as finished."""
+
+
+def hindrance(needs: Iterable["RunFolder"], failed: Container["RunFolder"]) -> str | None:
+    """Return why a run that needs other runs can never begin, or None if none of them failed."""
+    for need in needs:
+        if need in failed:
+            return f"its trial {need.trial} failed" if need.trial else f"it needs {need.row}, which failed"
+    return None
 
 
 def generate_steps(subsets: Iterable[str]) -> list[str]:
@@ -49,6 +58,15 @@ class RunFolder:
     @property
     def path(self) -> Path:
         return self.table / self.row / (f"trial{self.trial}" if self.trial else f"seed{self.seed}")
+
+    @classmethod
+    def at(cls, path: Path) -> "RunFolder | None":
+        """Return what a path OUT/ROW/seed1 or OUT/ROW/trial1 stands for. None if it is another one."""
+        match = re.fullmatch(r"(seed|trial)(\d+)", path.name)
+        if match is None:
+            return None
+        table, row, number = path.parent.parent, path.parent.name, int(match[2])
+        return cls(table, row, number) if match[1] == "seed" else cls(table, row, 1, number)
 
     @property
     def name(self) -> str:

@@ -196,7 +196,7 @@ def p_cell(result: Result) -> str:
 def p_text(p: float | None, baseline: str | None) -> str:
     """Return p in brackets, to stand behind a value."""
     against = f", against {baseline}" if baseline else ""
-    return "" if p is None else f" (p = {p_value(p)}{against})".replace("= <", "<")
+    return "" if p is None else f" (p = {p_value(p)}{against})"
 
 
 def mean_cell(result: Result, key: str) -> str:
@@ -253,7 +253,8 @@ def plot_curve(table: Table, results: list[Result]) -> Figure:
             color, label = f"C{number}", f"{name}, " if name else ""
             if measured := [result for result in line if result.value is not None]:
                 x, y = zip(*((result.x, result.value) for result in measured), strict=True)
-                spread = [result.deviation or 0 for result in measured] if measured[0].deviation is not None else None
+                deviations = [result.deviation for result in measured]
+                spread = [deviation or 0 for deviation in deviations] if any(deviations) else None
                 named.append(axes.errorbar(x, y, spread, fmt="-o", color=color, label=label + "measured", capsize=3))
             if published := [result for result in line if result.published is not None]:
                 x, y = zip(*((result.x, result.published) for result in published), strict=True)

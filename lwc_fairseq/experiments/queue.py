@@ -3,11 +3,12 @@
 import json
 import subprocess
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lwc_fairseq_compat import UserError
 
+from ..files import write_whole
 from .layout import RunFolder
 
 SLURM, LOCAL = "slurm", "local"
@@ -15,6 +16,9 @@ SLURM, LOCAL = "slurm", "local"
 
 POLL_S = {SLURM: 10.0, LOCAL: 0.5}
 """Seconds between two looks at the jobs."""
+
+UNKNOWN = "UNKNOWN"
+"""The state of all jobs if SLURM does not answer."""
 
 ENDED = "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED TIMEOUT".split()
 """SLURM's states of a job that does not run again."""
@@ -28,6 +32,7 @@ class Submission:
     number: str  # SLURM's number of the job, or that of its process
     after: tuple[str, ...]  # the numbers of the jobs that must end well before it starts
     asked: tuple[str, ...]  # of SLURM, as name=value
+    commands: tuple[tuple[str, str], ...]  # of each step: its name, and what its file STEP.command will say
 
 
 def read_submission(folder: RunFolder) -> Submission | None:
@@ -35,13 +40,17 @@ def read_submission(folder: RunFolder) -> Submission | None:
     if not folder.job.exists():
         return None
     content = json.loads(folder.job.read_text(encoding="utf-8"))
-    return Submission(content["place"], content["number"], tuple(content["after"]), tuple(content["asked"]))
+    commands = tuple(content["commands"].items())
+    return Submission(content["place"], content["number"], tuple(content["after"]), tuple(content["asked"]), commands)
+
+
+def write_submission(folder: RunFolder, submission: Submission) -> None:
+    content = asdict(submission) | {"commands": dict(submission.commands)}
+    write_whole(folder.job, json.dumps(content, ensure_ascii=False) + "\n")
 
 
 def look(submissions: Iterable[Submission]) -> dict[Submission, str]:
     """Return SLURM's states of jobs, such as RUNNING or PENDING (Priority). A job that has ended may have none.
-
-    All states are UNKNOWN if SLURM does not answer.
 
     Raises:
         UserError: jobs are SLURM's, but this machine does not have its commands.
@@ -56,7 +65,7 @@ def look(submissions: Iterable[Submission]) -> dict[Submission, str]:
         except FileNotFoundError as error:
             raise UserError("these runs have jobs of SLURM: run the command on a machine that has squeue") from error
         if done.returncode and "Invalid job id" not in done.stderr:  # SLURM forgets jobs that have ended
-            return states | dict.fromkeys(queued.values(), "UNKNOWN")
+            return states | dict.fromkeys(queued.values(), UNKNOWN)
         for line in done.stdout.splitlines():
             number, _, state = line.partition(" ")
             states[queued[number]] = state.removesuffix(" (None)")

@@ -45,7 +45,7 @@ from ..pages import as_png, definitions, html_table, image, page, prose
 from .identity import data_content, file_content
 from .layout import CURVE, LEARNING_CURVES, RECORD, RunFolder, generate_steps
 from .page import FLAGS_IN_ORDER, TRIALS, WORDS, cells, notes, origin, trial_cells, word_cells, word_note
-from .results import Record, read_record
+from .results import Record, Result, read_record
 
 WEIGHTS = 4_000_000
 """The number of weights of attention up to which a report has those of every head. They take about 4 MB."""
@@ -68,9 +68,9 @@ class FinishedTable:
         if self.record.metric != "BLEU":
             return None
         steps, outputs = generate_steps(self.record.tests.values()), {}
-        for row in self.record.rows:
+        for row in filter(has_first_seed, self.record.rows):
             files = [RunFolder(self.folder, row.name, 1).result(step) for step in steps]
-            if row.runs and all(file.exists() for file in files):
+            if all(file.exists() for file in files):
                 outputs[row.label] = joined([read_generated(file) for file in files])
         if not outputs:
             return None
@@ -111,10 +111,15 @@ class FinishedTable:
     def checkpoints(self) -> list[tuple[str, Path]]:
         """Return the label of each row with a model of its own, and the checkpoint that generation uses."""
         models = []
-        for row in self.record.rows:
+        for row in filter(has_first_seed, self.record.rows):
             paths = [RunFolder(self.folder, row.name, 1).checkpoint(averaged) for averaged in (True, False)]
             models += [(row.label, path) for path in paths if path.exists()][:1]
         return models
+
+
+def has_first_seed(row: Result) -> bool:
+    """Return whether a row's run with seed 1 is finished."""
+    return any(run["seed"] == 1 for run in row.runs)
 
 
 def read_table(folder: Path, data: str | None = None) -> FinishedTable:

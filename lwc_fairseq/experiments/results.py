@@ -218,7 +218,7 @@ def make_detokenizer(settings: Settings) -> Words | None:
     """
     if not settings.table.score.detokenize:
         return None
-    folder = Path(settings.data.split(os.pathsep)[0])  # of several, fairseq translates the sets of the first
+    folder = Path(settings.folder_of_tests)
     preparation = read_preparation(folder)
     if preparation is None:
         raise UserError(

@@ -3,7 +3,6 @@
 import contextlib
 import fcntl
 import os
-import shlex
 import signal
 import socket
 import subprocess
@@ -20,10 +19,11 @@ from typing import TextIO
 import torch
 from tqdm import tqdm
 
+from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.files import whole_file
 
 from ..files import write_whole
-from .identity import Command, comment, difference, hardware, machines_of
+from .identity import Command, difference, hardware, machines_of, record_of
 from .jobs import Job, JobFailed, JobStopped
 from .layout import RunFolder
 from .progress import TRAINING_SHARE, Bars, JobBar, Progress
@@ -73,8 +73,9 @@ def noted_failure(folder: RunFolder) -> Iterator[None]:
         yield
     except JobStopped:
         raise
-    except JobFailed as error:
-        write_whole(folder.failure, str(error))
+    except Exception as error:
+        with contextlib.suppress(UserError):  # of a full disk
+            write_whole(folder.failure, str(error))
         raise
 
 
@@ -161,12 +162,14 @@ class Runner:
         before = [other for other in (*job.trials, *job.needs) if other in self.futures]
         if reason := job.hindrance([other for other in before if self.futures[other].exception()]):
             raise JobFailed(reason)
-        if is_done(job):
+        if job.done and not job.refusal():
             return
         slot = self.free.popleft()
         try:
             with bars.job(slot, job) as bar, locked(job.folder) as lock, noted_failure(job.folder):
-                if is_done(job):  # by another table, since the first look
+                if refusal := job.refusal():
+                    raise JobFailed(refusal)
+                if job.done:  # by another table, since the first look
                     return
                 if job.needs:
                     write_whole(job.folder.needs, job.needed_models())
@@ -201,7 +204,7 @@ class Runner:
         before = text_of(file)
         is_resumed = difference(before, command, job.folder.table) is None
         machines = dict.fromkeys([*(machines_of(before) if is_resumed else []), hardware()])
-        write_whole(file, f"{shlex.join(command)}\n{comment(command, job.folder.table, machines)}\n")
+        write_whole(file, record_of(command, job.folder.table, machines))
         with log.open("a", encoding="utf-8") as writer, log.open(encoding="utf-8", errors="replace") as reader:
             reader.seek(0, os.SEEK_END)
             with self.mutex:
@@ -236,13 +239,6 @@ class Runner:
             raise JobStopped("stopped")
         if status:
             raise JobFailed(f"{command[0]} ended with status {status}; the end of {log}:\n{tail(log)}")
-
-
-def is_done(job: Job) -> bool:
-    """Return whether a job is finished. Raises JobFailed if the files in its folder cannot be used."""
-    if refusal := job.refusal():
-        raise JobFailed(refusal)
-    return job.done
 
 
 def run_step(folder: RunFolder, step: str, command: Command, bar: JobBar, execute: Callable[..., None]) -> None:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from lwc_fairseq_compat import UserError
 
 from ..files import write_whole
-from .layout import PLAN, RESULTS, RunFolder
-from .queue import SLURM, is_active, look, read_submission
+from .layout import PLAN, RESULTS, RunFolder, hindrance
+from .queue import SLURM, UNKNOWN, is_active, look, read_submission
 from .training_log import Losses, Position, has_ended, read_losses, read_position, tail, text_of
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ SILENT_S = 600
 BETWEEN_STEPS_S = 5
 """For a moment after a step, a run has no process."""
 
-UNKNOWN, ENDED_UNSEEN = "UNKNOWN", "has ended"
-"""What SLURM says of a job if it does not answer, and of one that it has forgotten."""
+ENDED_UNSEEN = "has ended"
+"""What is shown of a job that SLURM has forgotten."""
 
 VERBS = {"train": "training", "average": "averaging", "generate": "translating"}
 
@@ -86,25 +86,15 @@ def read_plan(out: Path) -> list[Planned]:
     plan = {}
     if (out / PLAN).exists():
         for path, run in json.loads((out / PLAN).read_text(encoding="utf-8")).items():
-            needs = tuple(folder for need in run["needs"] if (folder := run_folder(out / need)))
-            if folder := run_folder(out / path):
+            needs = tuple(folder for need in run["needs"] if (folder := RunFolder.at(out / need)))
+            if folder := RunFolder.at(out / path):
                 plan[folder] = Planned(folder, tuple(run["steps"]), needs)
     for path in sorted(out.glob("*/*/")):
-        folder, begun = run_folder(path), [command.stem for command in path.glob("*.command")]
+        folder, begun = RunFolder.at(path), [command.stem for command in path.glob("*.command")]
         if folder and begun and folder not in plan:
             in_order = sorted(begun, key=lambda step: list(RESULTS).index(step.partition(".")[0]))
             plan[folder] = Planned(folder, tuple(in_order))
     return list(plan.values())
-
-
-def run_folder(path: Path) -> RunFolder | None:
-    """Return what a path OUT/ROW/seed1 or OUT/ROW/trial1 stands for. None if it is another one."""
-    match = re.fullmatch(r"(seed|trial)(\d+)", path.name)
-    if match is None:
-        return None
-    number = int(match[2])
-    numbers = {"seed": number} if match[1] == "seed" else {"seed": 1, "trial": number}
-    return RunFolder(path.parent.parent, path.parent.name, **numbers)
 
 
 def read_runs(path: Path) -> list[Run]:
@@ -155,7 +145,7 @@ def runs_of_table(planned: list[Planned]) -> list[Run]:
         job = submissions.get(run.folder)
         queued = queue.get(job, ENDED_UNSEEN if job.place == SLURM else UNKNOWN) if job else UNKNOWN
         state, note = state_of(run, queued, runs)
-        said = f"job {job.number}: {queued}" if job and queued != UNKNOWN else ""
+        said = f"job {job.number}: {queued}" if job and job.place == SLURM and queued != UNKNOWN else ""
         runs[run.folder] = Run(run.folder.name, state, note, *read_log(run.folder.log("train")), said)
     return list(runs.values())
 
@@ -179,9 +169,8 @@ def state_of(run: Planned, queued: str, others: dict[RunFolder, Run]) -> tuple[s
         return (RUNNING, doing) if queued.split()[0] in ("RUNNING", "COMPLETING") else (WAITING, "")
     if folder.failure.exists():
         return FAILED, last_line(folder.failure)
-    failed = [need.name for need in run.needs if need in others and others[need].state == FAILED]
-    if failed:
-        return FAILED, f"it needs {failed[0]}, which failed"
+    if reason := hindrance(run.needs, [need for need, other in others.items() if other.state == FAILED]):
+        return FAILED, reason
     trials = [others[need] for need in run.needs if need.trial and need in others]
     if trials and all(trial.state == DONE and not trial.losses.best() for trial in trials):
         return FAILED, "no trial has a validation loss"

@@ -79,7 +79,7 @@ class Profile:
     average: int | None = None
     score: Score | None = None
     tests: dict[str, str] | None = None
-    trials: list[str] | None = None  # replaces those of rows, too
+    trials: list[str] | None = None  # replaces those of rows, too; a row with an empty list still tries nothing
     archs: dict[str, str] = field(default_factory=dict)  # flags that follow the row's, by a pattern for presets
 
     def flags_of(self, arch: str) -> list[str]:
@@ -129,7 +129,7 @@ class Table:
             settings.pop("generate", None)  # the table's are flags of `align`
             settings.pop("tests", None)  # one set has gold alignments
         rows = self.rows if profile.optimizer is None else [replace(row, optimizer=None) for row in self.rows]
-        rows = rows if profile.trials is None else [replace(row, trials=None) for row in rows]
+        rows = rows if profile.trials is None else [replace(row, trials=None) if row.trials else row for row in rows]
         return replace(self, **settings, rows=rows)
 
 

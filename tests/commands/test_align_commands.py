@@ -101,3 +101,7 @@ def test_what_a_table_of_error_rates_refuses(tiny_data, gold, tmp_path):
     said = refusal(*given, "--generate=--layr 2")
     assert "row first: lwc-fairseq align: error: unrecognized arguments: --layr 2" in said
     assert "--references: " in refusal(*given, "--references", gold) and not (tmp_path / "out").exists()
+    (tmp_path / "short").write_text("0-0\n")
+    said = refusal(*given[:-1], tmp_path / "short")
+    assert "--gold: 1 lines for the 20 sentences of the set test: give files that match" in said
+    assert not (tmp_path / "out").exists()

@@ -156,6 +156,46 @@ def test_a_later_command_follows_the_jobs_of_an_earlier_one(slurm, follow, jobs,
     assert slurm.submitted() == 2
 
 
+def test_a_queued_job_with_other_commands_is_not_followed(slurm, follow, jobs, tmp_path):
+    interrupted(follow, jobs)
+    others = [make_job(tmp_path / "out", "a", "echo other flags"), jobs[1]]
+    with pytest.raises(UserError, match="a, seed 1: job 1 in the queue has other flags or other data: give those"):
+        follow(others)
+    cancel_all(others)
+    interrupted(follow, others)
+    assert slurm.submitted() == 4
+
+
+def test_a_run_of_other_flags_fails_alone(slurm, follow, jobs, tmp_path):
+    """Such as one that used other trials."""
+    jobs[0].folder.path.mkdir(parents=True)
+    jobs[0].folder.command("train").write_text("fairseq-train other\n")
+    apart = make_job(tmp_path / "out", "c", "true")
+    failures = follow([*jobs, apart], lambda: slurm.finish(1, apart))
+    assert f"does not say where it ran: remove {jobs[0].folder.path}" in failures[jobs[0].folder]
+    assert failures[jobs[1].folder] == "it needs a, which failed" and slurm.submitted() == 1
+
+
+def test_parameters_that_are_no_text(slurm, follow, jobs):
+    settings = {"exclusive": "true", "use_srun": "false", "setup": "module load cuda"}
+    interrupted(follow, jobs[:1], settings=settings)
+    script = slurm.script(1)
+    assert "#SBATCH --exclusive\n" in script and "\nmodule load cuda\n" in script and "\nsrun " not in script
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_waits_until_the_number_of_a_job_is_known(slurm, follow, jobs, number):
+    sbatch = slurm.folder / "bin" / "sbatch"
+    sbatch.write_text(sbatch.read_text().replace("cd ", f"kill -{int(number)} {os.getpid()}; cd ", 1))
+    known = []
+    before = signal.signal(number, lambda number, frame: known.append(jobs[0].folder.job.exists()))
+    try:
+        interrupted(follow, jobs[:1])
+    finally:
+        signal.signal(number, before)
+    assert known == [True]
+
+
 def test_a_later_command_says_what_is_done_and_what_does_not_change(slurm, follow, jobs, capsys):
     interrupted(follow, jobs, settings={"mem_gb": "16", "time": "60"})
     slurm.finish(1, jobs[0])
@@ -445,6 +485,7 @@ def test_a_table_runs_on_slurm(tiny_data, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("--out", "10:30", "--collect"), "--out 10:30: fairseq cannot read a path with ':': name another folder"),
         (("--slurm", "partition=gpu"), "--slurm: add --launcher submitit, or leave it out"),
         (("--launcher", "local", "--parallel", "2"), "--parallel 2: all runs become jobs, which the queue starts"),
         (("--launcher", "local", "--slurm", "gpu"), "--slurm gpu: give KEY=VALUE, such as partition=gpu"),

@@ -141,6 +141,13 @@ def test_the_record_of_an_earlier_version_can_be_read(finished):
     assert "p, against the baseline" in (finished / "report.html").read_text()
 
 
+def test_models_that_the_table_has_not_scored_are_left_out(finished):
+    for name in ("ours", "base", "broken"):
+        (finished / name / "seed1").mkdir(parents=True, exist_ok=True)
+        (finished / name / "seed1" / "checkpoint_best.pt").touch()
+    assert [label for label, _ in read_table(finished).checkpoints()] == ["ours", "base"]
+
+
 def test_a_folder_without_a_table_is_named(tmp_path):
     with pytest.raises(ValueError, match=r"table\.json: no such file; `lwc-fairseq table` writes it"):
         read_table(tmp_path)

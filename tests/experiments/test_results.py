@@ -14,6 +14,7 @@ from lwc_fairseq.experiments.page import plot_curve, table_page, write_table
 from lwc_fairseq.experiments.report import read_table
 from lwc_fairseq.experiments.results import Result, collect, make_detokenizer, make_record, read_record
 from lwc_fairseq.experiments.table_file import ALL, Profile, Row, Table
+from lwc_fairseq.pages import p_value
 from lwc_fairseq.preparation import write_preparation
 from sentences import REFERENCES, generated, worse
 
@@ -268,8 +269,8 @@ def test_a_table_of_several_test_sets(tmp_path):
     assert header[:5] == ["", "BLEU, MT02", "BLEU, MT03", "BLEU, ALL", "chrF2"]
     assert header[-3:] == ["published BLEU, MT02", "published BLEU, MT03", "published BLEU, ALL"]
     by_name = {row[0]: row for row in cells}
-    assert by_name["ours"][2] == f"{ours.tests['MT03'].value:.2f} ± 0.00 (p = {ours.tests['MT03'].p:.3f})"
-    assert by_name["ours"][3] == f"{ours.value:.2f} ± 0.00 (p = {ours.p:.3f})"
+    assert by_name["ours"][2] == f"{ours.tests['MT03'].value:.2f} ± 0.00 (p = {p_value(ours.tests['MT03'].p)})"
+    assert by_name["ours"][3] == f"{ours.value:.2f} ± 0.00 (p = {p_value(ours.p)})" and ours.p < 0.0005
     assert by_name["ours"][-3:] == ["41.00", "39.07", "37.50"] and by_name["base"][-3:] == ["", "", ""]
     assert by_name["coverage"][-3:] == ["–", "34.49", "–"] and by_name["other"][-3:] == ["–", "–", "20.00"]
     assert by_name["failed"][1:4] == ["–", "–", "failed"] and by_name["coverage"][1:4] == ["–"] * 3
@@ -361,6 +362,13 @@ def test_a_curve_with_any_text(tmp_path, caplog):
     figure.savefig(tmp_path / "table.png")
     (axes,) = figure.axes
     assert axes.get_title().count("\n") >= 2 and max(map(len, axes.get_title().splitlines())) <= 60
+
+
+def test_a_curve_has_the_deviations_that_are_known():
+    results = [Result("a", "A", [], value=30.0, x=1.0), Result("b", "B", [], value=31.0, deviation=0.5, x=2.0)]
+    (axes,) = plot_curve(Table(title="T", curve="x", rows=[]), results).axes
+    (bars,) = axes.containers[0].lines[2]
+    assert [segment[:, 1].tolist() for segment in bars.get_segments()] == [[30.0, 30.0], [30.5, 31.5]]
 
 
 def test_a_seed_that_fails_does_not_hide_the_others(tmp_path):

@@ -165,6 +165,13 @@ def test_why_jobs_failed_is_found_later(tmp_path):
     assert Runner([None]).run(mended) == {} and noted_failures(mended) == {}
 
 
+def test_why_a_command_could_not_start_is_found_later(tmp_path):
+    job = make_job(tmp_path, "a", "true")
+    job.folder.log("train").mkdir(parents=True)
+    (reason,) = Runner([None]).run([job]).values()
+    assert "Is a directory" in reason and noted_failures([job]) == {job.folder: reason}
+
+
 def test_the_machines_of_a_step_are_noted(tmp_path, monkeypatch):
     """A training that was stopped went on elsewhere."""
     job = make_job(tmp_path, "a", "test -e again || { touch again; exit 3; }")

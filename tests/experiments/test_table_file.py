@@ -244,6 +244,8 @@ def test_commands_of_trials(table):
     assert [path.path.name for path in ours.trials] == ["trial1", "trial2"] and not ours.has_flags
     assert r2l.has_flags and both.has_flags  # nothing is tried for them
     assert Settings(load_table(table), Profile(trials=[]), "data", Path("out")).trials() == []
+    profile = Profile(trials=["--lr 3", "--lr 4"])
+    assert [job.row.name for job in Settings(load_table(table), profile, "data", Path("out")).trials()] == ["ours"] * 2
     with pytest.raises(ValueError, match=r"row nsc: trials: all trials run before the rows that this row uses \(r2l\)"):
         table.write_text(TABLE + "  - {name: nsc, arch: nsc_hs, train: '--reverse-model {r2l}', trials: [a, b]}\n")
         Settings(load_table(table), Profile(), "data", Path("out"))

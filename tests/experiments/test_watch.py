@@ -151,7 +151,7 @@ def test_what_failed_and_what_it_stops(watch, tmp_path):
         "a bad, seed 1    failed",
         "    cause of it",
         "b after, seed 1  failed",
-        "    it needs bad, seed 1, which failed",
+        "    it needs bad, which failed",
     ]
     (bad.folder.path / "mended").touch()
     Runner([None]).run([bad, after])
@@ -207,7 +207,7 @@ def test_a_run_without_a_process_here(watch, tmp_path, host, silence, expected):
 def test_a_job_of_slurm(watch, tmp_path, monkeypatch, answer, expected):
     folder = make_job(tmp_path, "a", "true").folder
     folder.path.mkdir(parents=True)
-    folder.job.write_text(json.dumps({"place": "slurm", "number": "7", "after": [], "asked": []}))
+    folder.job.write_text(json.dumps({"place": "slurm", "number": "7", "after": [], "asked": [], "commands": {}}))
     folder.lock.write_text("process 1 on a-node\n")
     folder.command("train").write_text("fairseq-train data\n")
     squeue = tmp_path / "bin" / "squeue"
@@ -274,6 +274,16 @@ def test_a_terminal_that_is_narrower_than_a_list():
 
     runs = [Run("row, seed 1", RUNNING, losses=Losses(valid={10: 5.0, 20: 4.0}, bleu={10: 1.0}))]
     assert "ro…  running" in make_frame("x", runs, 5, 24)
+
+
+@pytest.mark.parametrize("width", [50, 60, 70, 80, 100])
+def test_names_of_runs_stay_whole_before_numbers_of_updates(width):
+    from lwc_fairseq.experiments.frame import make_frame
+
+    losses = Losses(valid={10: 5.0}, bleu={10: 1.0})
+    runs = [Run(f"rnnsearch, seed {i}", RUNNING, losses=losses) for i in (1, 2)]
+    frame = make_frame("x", runs, width)
+    assert all(run.name in frame for run in runs) and ("updates  best" in frame) == (width >= 80)
 
 
 def test_folders_that_are_none_of_a_table(watch, tmp_path, monkeypatch):
