@@ -14,10 +14,10 @@ from lwc_fairseq_compat.options import parse_betas
 
 class TorchOptimizer(FairseqOptimizer):
     """An optimizer of torch that updates each element independently. A subclass defines `make` and its arguments,
-    `optimizer_config`, from which fairseq also reads the learning rate when it resumes training.
+    `optimizer_config`.
 
     It scales and clips the gradients of all parameters together. On a GPU, fairseq's own methods launch a kernel or
-    two for each parameter.
+    two for each parameter. With --amp, fairseq scales by its own method.
     """
 
     def __init__(self, cfg: FairseqDataclass, params):

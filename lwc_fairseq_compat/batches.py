@@ -46,6 +46,18 @@ def resume_with_other_batches(load_state_dict, self, state):
 
 
 @replaces("fairseq.data.iterators", "EpochBatchIterator._get_iterator_for_epoch")
+def shuffle_as_asked(get_iterator_for_epoch, self, epoch, shuffle, *args, **kwargs):
+    """With ``--curriculum``, shuffle the batches of the later epochs.
+
+    Why: fairseq reads all epochs with one sampler, which keeps the order by length of the first ones. A resumed
+    training skips batches of the shuffled order. Needed: always.
+    """
+    if self.dataloader is not None:
+        self.batch_sampler.shuffle = shuffle
+    return get_iterator_for_epoch(self, epoch, shuffle, *args, **kwargs)
+
+
+@replaces("fairseq.data.iterators", "EpochBatchIterator._get_iterator_for_epoch")
 def skip_only_last_batch(get_iterator_for_epoch, self, *args, offset=0, **kwargs):
     """With ``--skip-remainder-batch``, leave out only the last batch of an epoch that is resumed.
 
@@ -135,7 +147,7 @@ def name_batch_with_bad_gradients(train_step, self, samples, *args, **kwargs):
         return train_step(self, samples, *args, **kwargs)
     except FloatingPointError as error:
         numbers = [str(number) for sample in samples if sample and "id" in sample for number in sample["id"].tolist()]
-        if not numbers:
+        if not numbers or "inconsistent" in str(error):  # the latter of several GPUs, whatever the batch
             raise
         raise UserError(
             f"update {self.get_num_updates() + 1}: {error}. Its batch is the training sentences {', '.join(numbers)} "

@@ -1,5 +1,7 @@
 """Optimizers, schedules of the learning rate and half precision."""
 
+import types
+
 import torch
 
 from .errors import UserError, flag, package_that_raised
@@ -20,6 +22,21 @@ def name_refused_options(build, cfg, *args, **kwargs):
             raise
         option = flag(build.__name__.removeprefix("build_"))
         raise UserError(f"{option} {getattr(cfg, '_name', '')}: {' '.join(str(error).split())}") from error
+
+
+@replaces("fairseq.models.ema.ema", "EMA._step_internal")
+def average_shared_weights_once(step, self, new_model, updates=None):
+    """Let ``--store-ema`` average a weight with several names once an update.
+
+    Why: fairseq averages it once for each name, so that its decay is squared or cubed. Needed: always.
+    """
+    averages = self.fp32_params if self.config.ema_fp32 else self.model.state_dict()
+    names = {
+        (average.data_ptr(), average.shape): name for name, average in averages.items() if torch.is_tensor(average)
+    }
+    left_out = averages.keys() - names.values()
+    weights = {name: weight for name, weight in new_model.state_dict().items() if name not in left_out}
+    step(self, types.SimpleNamespace(state_dict=lambda: weights), updates)
 
 
 @replaces("fairseq.optim.fairseq_optimizer", "FairseqOptimizer.load_state_dict")

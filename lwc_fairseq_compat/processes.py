@@ -129,6 +129,15 @@ def wrap_models_on_cpus(distribute, module, device_ids, output_device, **setting
     return distribute(module, device_ids=device_ids, output_device=output_device, **settings)
 
 
+@replaces("fairseq.distributed.distributed_timeout_wrapper", "DistributedTimeoutWrapper.__init__")
+def kill_a_hung_process(init, self, module, timeout, signal=signal.SIGKILL):
+    """Let ``--heartbeat-timeout`` end a process that hangs.
+
+    Why: fairseq sends SIGINT, at which training would save after the next update, which never comes. Needed: always.
+    """
+    init(self, module, timeout, signal)
+
+
 class Termination:
     """Records that this process received one of `SIGNALS`. A second request ends the process immediately."""
 

@@ -257,7 +257,11 @@ def read_for_trainer(load, path, *args, **kwargs):
     if not (is_in_save_dir(path, trainer) and os.path.exists(best) and score_of(trained) == score_of(cfg)):
         for name in ("best", "patience"):
             state["extra_state"].pop(name, None)
-    return StateWithWeights(state) if cfg.ema.store_ema else state
+    if cfg.ema.store_ema:
+        # If --store-ema is new in a training, the averages begin with the weights. The trainer deletes state["model"]
+        # before it would take them from there.
+        state["extra_state"].setdefault("ema", state["model"])
+    return state
 
 
 def is_in_save_dir(path, trainer):
@@ -269,18 +273,6 @@ def score_of(cfg):
     """Return the options that say by which score a training chooses its best checkpoint."""
     names = ("best_checkpoint_metric", "maximize_best_checkpoint_metric")
     return *map(cfg.checkpoint.get, names), cfg.dataset.valid_subset.split(",")[0]
-
-
-class StateWithWeights(dict):
-    """The content of a checkpoint, which keeps the weights.
-
-    Why: if --store-ema is new in a training, the trainer deletes the weights before it reads them once more for the
-    averages. Needed: always.
-    """
-
-    def __delitem__(self, name):
-        if name != "model":
-            super().__delitem__(name)
 
 
 @replaces("fairseq.checkpoint_utils", "load_checkpoint")
@@ -298,14 +290,16 @@ def go_on_where_training_stopped(load_checkpoint, cfg, trainer, **passthrough_ar
         for name in ("best", "num_runs"):
             vars(function).pop(name, None)
     extra_state, epoch_itr = load_checkpoint(cfg, trainer, **passthrough_args)
-    if extra_state is not None and trainer.goes_on_with_lr and not cfg.reset_dataloader:
-        vars(patience()).update(extra_state.get("patience", {}))
+    if extra_state is not None and not cfg.reset_dataloader:
         position = extra_state["train_iterator"]
-        if epoch_itr.epoch > position["epoch"]:  # load_state_dict has skipped the rest of an epoch
+        has_skipped = epoch_itr.epoch > position["epoch"]  # load_state_dict has skipped the rest of an epoch
+        if has_skipped:
             epoch_itr = trainer.get_train_iterator(epoch_itr.epoch, load_dataset=True, **passthrough_args)
-        elif position["epoch"] > 1 and not extra_state.get("has_stepped"):
-            ends_epoch = position.get("iterations_in_epoch", 0) == 0
-            trainer.lr_step(position["epoch"] - 1, extra_state.get("val_loss") if ends_epoch else None)
+        if trainer.goes_on_with_lr:
+            vars(patience()).update(extra_state.get("patience", {}))
+            if not has_skipped and position["epoch"] > 1 and not extra_state.get("has_stepped"):
+                ends_epoch = position.get("iterations_in_epoch", 0) == 0
+                trainer.lr_step(position["epoch"] - 1, extra_state.get("val_loss") if ends_epoch else None)
     trainer.saved_updates = trainer.get_num_updates()
     if trainer.saved_updates and (end := reached_end(trainer)):
         TRAINER_LOGGER.info(f"the training has reached its end before, {end}: nothing is left to do")

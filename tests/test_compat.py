@@ -2,6 +2,7 @@
 
 import collections
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,10 +12,12 @@ import numpy as np
 import pytest
 import torch
 from fairseq import utils
-from fairseq.dataclass.configs import CommonConfig
+from fairseq.dataclass.configs import CommonConfig, EMAConfig
 from fairseq.dataclass.utils import interpret_dc_type
 from fairseq.distributed import utils as distributed_utils
+from fairseq.distributed.distributed_timeout_wrapper import DistributedTimeoutWrapper
 from fairseq.file_io import PathManager
+from fairseq.models.ema.ema import EMA
 from omegaconf import OmegaConf
 
 import lwc_fairseq_compat
@@ -30,6 +33,24 @@ STOCK = {
         *("--encoder-hidden-size=16", "--decoder-hidden-size=16", "--encoder-layers=1", "--decoder-layers=1"),
     ],
 }
+
+
+@pytest.mark.parametrize("ema_fp32", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_averages_of_shared_weights(ema_fp32, dtype):
+    model = make_transformer().to(dtype)
+    first = model.decoder.output_projection.weight.clone()
+    ema = EMA(model, EMAConfig(ema_decay=0.5, ema_fp32=ema_fp32))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(1.0)
+    ema.step(model)
+    for weight in (ema.model.decoder.output_projection.weight, ema.model.encoder.embed_tokens.weight):
+        assert torch.allclose(weight, first + 0.5, atol=1e-2 if dtype == torch.bfloat16 else 1e-6)
+
+
+def test_a_process_that_hangs_is_killed():
+    assert DistributedTimeoutWrapper(torch.nn.Linear(1, 1), timeout=0).signal == signal.SIGKILL
 
 
 @pytest.mark.parametrize("arch", ["transformer", pytest.param("lstm", marks=LONG)])

@@ -61,12 +61,21 @@ def test_a_batch_that_is_too_large_has_its_size_logged_if_it_is_of_text(kind, ca
     )
 
 
-@pytest.mark.parametrize(("kind", "error"), [("waves", UserError), ("languages", FloatingPointError)])
-def test_bad_gradients(kind, error):
+@pytest.mark.parametrize(
+    ("kind", "error", "reason"),
+    [
+        ("waves", UserError, "gradients are Nan/Inf"),
+        ("languages", FloatingPointError, "gradients are Nan/Inf"),
+        ("waves", FloatingPointError, "gradients are inconsistent between workers"),
+    ],
+)
+def test_bad_gradients(kind, error, reason):
     def train_step(self, samples):
-        raise FloatingPointError("gradients are Nan/Inf")
+        raise FloatingPointError(reason)
 
-    with pytest.raises(error, match="Its batch is the training sentences 0, 1 " if kind == "waves" else "^gradients"):
+    with pytest.raises(
+        error, match="Its batch is the training sentences 0, 1 " if error is UserError else f"^{reason}"
+    ):
         name_batch_with_bad_gradients(train_step, SimpleNamespace(get_num_updates=lambda: 3), [None, BATCHES[kind]])
 
 

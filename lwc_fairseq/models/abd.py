@@ -26,7 +26,7 @@ from torch import Tensor
 
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.dictionaries import OtherWords, check_words
-from lwc_fairseq_compat.loading import noted
+from lwc_fairseq_compat.loading import IS_LOADING, noted
 
 from ..data.reverse import inputs_of, is_reversed, require_reversed, reverse_inputs
 from ..modules.recurrent import (
@@ -88,9 +88,9 @@ def start_from_right_to_left(
 ) -> None:
     """Copy weights of a right-to-left model into a model that is being built.
 
-    fairseq builds a model again to resume and to translate, and then loads the model's own checkpoint. By that time,
-    the right-to-left checkpoint may have been deleted. So while fairseq builds a model, an error is noted. The model
-    raises it when it computes before it has loaded a checkpoint.
+    To translate, fairseq builds a model and loads the model's own checkpoint. So this function then does nothing, and
+    the right-to-left checkpoint may have been deleted. Also to resume, fairseq builds a model first. So an error is
+    noted. The model raises it when it computes before it has loaded a checkpoint.
 
     Args:
         option: the option that names the right-to-left model.
@@ -101,6 +101,8 @@ def start_from_right_to_left(
         UserError: the checkpoint is missing, its model translates from left to right, or has other words. Or a weight
             is missing in it, or has another shape. Or two weights of the checkpoint differ, and `model` shares them.
     """
+    if IS_LOADING.get():
+        return
     source = f"{option} {path}"
     with noted(source, OSError, UserError):
         if path is None:

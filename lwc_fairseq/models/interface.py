@@ -136,9 +136,8 @@ def register_preset(
 ) -> None:
     """Register `model` as `name`, with `config`'s defaults changed to `defaults`.
 
-    fairseq's own presets are functions that set the options missing from the command line. fairseq calls them twice,
-    and hydra never calls them. A preset that is a model with its own dataclass has the same options with --arch, hydra
-    and YAML.
+    fairseq's own presets are functions that set the options missing from the command line. A preset that is a
+    model with its own dataclass has the same options with --arch, hydra and YAML.
     """
     changed = [
         (f.name, f.type, field(default=defaults.pop(f.name), metadata=f.metadata))

@@ -39,7 +39,6 @@ class PaperTransformer(TransformerModel):
                 f"({len(source)} and {len(target)} types): run fairseq-preprocess with --joined-dictionary, or use "
                 "fairseq's own --arch transformer"
             )
-        cls.fill_in(args)  # hydra does not call architecture functions
         return super().build_model(args, task)
 
 
@@ -57,6 +56,8 @@ class ContextGateTransformer(PaperTransformer):
     def build_decoder(cls, args, tgt_dict, embed_tokens) -> "ContextGateDecoder":
         if args.no_cross_attention:
             raise UserError("--no-cross-attention: a context gate weighs source attention: leave the option out")
+        if not args.decoder_normalize_before:
+            raise UserError("decoder_normalize_before: false: a context gate needs layers that normalise their inputs")
         return ContextGateDecoder(TransformerConfig.from_namespace(args), tgt_dict, embed_tokens)
 
 

@@ -25,7 +25,7 @@ from lwc_fairseq_compat.data import truncate_source
 from ..data.concat_dataset import ConcatPairDataset
 from ..data.reverse import is_reversed, reverse_constraints, reverse_hypothesis, reverse_targets, reverse_words
 from ..data.reverse_files import ReverseFiles, load_reverse_tokens
-from ..models.interface import ReverseContextModel, takes
+from ..models.interface import ReverseContextModel, takes, unwrap
 from ..search.agreement import AgreementSearch, load_reverse_models
 from ..search.beam_search import QuickSequenceGenerator
 from ..search.ranking import RankedGenerator, choose_penalty
@@ -252,10 +252,11 @@ class ConcatTranslationTask(TranslationTask):
     def inference_step(self, generator, models, sample, prefix_tokens=None, constraints=None):
         """Return hypotheses in reading order. The batch's target, which fairseq prints afterwards, changes to reading
         order as well."""
-        # Only training uses the packing, and fairseq's own models in an ensemble do not accept it.
-        sample["net_input"].pop("packing", None)
-        if not self.cfg.reverse_from_data:
-            sample["net_input"].pop("reverse_tokens", None)  # which the loss of --eval-bleu has read
+        # Only training uses the packing, and fairseq's own models in an ensemble do not accept it. Losses alone use
+        # reverse translations of the data, unless they are read instead of a search. fairseq may use the batch again.
+        for_losses = {"packing"} if self.cfg.reverse_from_data else {"packing", "reverse_tokens"}
+        inputs = {name: value for name, value in sample["net_input"].items() if name not in for_losses}
+        sample = {**sample, "net_input": inputs}
         if self.cfg.print_reverse:
             dictionaries = self.source_dictionary, self.target_dictionary
             print(*reverse_lines(models, sample, dictionaries, self.cfg.reverse_target), sep="\n")
@@ -324,7 +325,7 @@ def reverse_lines(
     Raises:
         UserError: no model has a reverse translation.
     """
-    model = next((model for model in models if isinstance(model, ReverseContextModel)), None)
+    model = next((model for model in map(unwrap, models) if isinstance(model, ReverseContextModel)), None)
     if model is None:
         raise UserError(
             "--print-reverse: these models have no reverse translation; only abd, abd_rnmt, abd_lwc, nsc_rt and nsc_hs "

@@ -55,6 +55,14 @@ def test_two_processes_are_one_with_the_doubled_batch(tiny_data, tmp_path, famil
     assert_close(weights(tmp_path / "two"), weights(tmp_path / "one"))
 
 
+@LONG
+def test_averages_that_are_new_begin_with_the_weights(tiny_data, tiny_checkpoint, tmp_path):
+    flags = ("--store-ema", "--finetune-from-model", str(tiny_checkpoint), "--lr", "0", "--max-update", "1")
+    train(*TWO_PROCESSES, *training(tiny_data, tmp_path, *flags))
+    averages = torch.load(tmp_path / "checkpoint_last.pt")["extra_state"]["ema"]
+    assert_close(averages, torch.load(tiny_checkpoint)["model"])
+
+
 @pytest.mark.parametrize("first, second", [pytest.param(1, 2, marks=LONG), (2, 1)])
 def test_resumes_in_an_epoch_with_another_number_of_processes(tiny_data, tmp_path, first, second):
     """Ten batches of 20: five updates of two, by two processes or by one with --update-freq 2, which does the same."""

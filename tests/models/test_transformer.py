@@ -132,8 +132,13 @@ def test_an_ensemble_with_lwc_shares_a_search(tiny_data):
     assert len(found) == 2 and all(beam[0]["score"].isfinite() for beam in found)
 
 
-def test_a_context_gate_needs_source_attention():
-    args = argparse.Namespace(encoder_embed_dim=8, no_cross_attention=True)
-    task = SimpleNamespace(source_dictionary=make_dictionary(20), target_dictionary=make_dictionary(20))
-    with pytest.raises(ValueError, match="--no-cross-attention: a context gate weighs source attention: leave"):
-        ARCH_MODEL_REGISTRY["transformer_context_gate"].build_model(args, task)
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"no_cross_attention": True}, "--no-cross-attention: a context gate weighs source attention: leave"),
+        ({"decoder_normalize_before": False}, "decoder_normalize_before: false: a context gate needs layers that"),
+    ],
+)
+def test_layers_that_cannot_have_a_context_gate(settings, message):
+    with pytest.raises(ValueError, match=message):
+        make("transformer_context_gate", types=20, encoder_embed_dim=8, **settings)

@@ -1,5 +1,7 @@
 """The lines `R-` of --print-reverse."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -14,7 +16,7 @@ def lines(sample, reverse_target=False):
     model, dictionary = make_abd(types=(17, 17)), make_dictionary(17)
     found = torch.tensor([[5, 6, 7, EOS, PAD]] * len(SOURCES))
     model.reverse_translations = lambda src_tokens: found
-    models = [make_deepatt(types=(17, 17)), model]
+    models = [make_deepatt(types=(17, 17)), SimpleNamespace(module=model)]  # as in several processes
     return reverse_lines(models, sample, (dictionary, dictionary), reverse_target)
 
 

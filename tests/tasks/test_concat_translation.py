@@ -54,8 +54,10 @@ def test_generation_takes_no_packing():
         def generate(self, models, sample, **options):
             return sample["net_input"]
 
-    inputs = {"src_tokens": torch.tensor([[5, EOS]]), "packing": {}}
-    assert task.inference_step(Generator(), [model], {"net_input": inputs}) == {"src_tokens": inputs["src_tokens"]}
+    inputs = {"src_tokens": torch.tensor([[5, EOS]]), "packing": {}, "reverse_tokens": torch.tensor([[6, EOS]])}
+    sample = {"net_input": dict(inputs)}
+    assert task.inference_step(Generator(), [model], sample) == {"src_tokens": inputs["src_tokens"]}
+    assert sample == {"net_input": inputs}  # losses may be computed of the same batch again
 
 
 @pytest.mark.parametrize("make", [make_lwc, make_deepatt, make_transformer])

@@ -5,7 +5,8 @@ import shutil
 from textwrap import dedent
 
 import pytest
-from fairseq.data.iterators import CountingIterator, GroupedIterator
+from fairseq.data import ListDataset
+from fairseq.data.iterators import CountingIterator, EpochBatchIterator, GroupedIterator
 
 from conftest import (
     FAMILIES,
@@ -142,6 +143,15 @@ def test_resuming_within_an_epoch_with_other_batches(tiny_data, within_epoch, tm
     assert ("were done: going on with epoch 2" in done.stderr) == (size in ("larger batches", "fewer sentences"))
 
 
+@LONG
+def test_an_epoch_that_is_skipped_ends_its_folder_of_data(tiny_data, within_epoch, tmp_path):
+    shutil.copytree(tiny_data, tmp_path / "two")
+    shutil.copytree(within_epoch, tmp_path / "out")
+    changed = ("--batch-size", "200", "--reset-lr-scheduler", "--max-update", "6")
+    done = train(f"{tiny_data}:{tmp_path / 'two'}", tmp_path / "out", *changed)
+    assert f"loaded 200 examples from: {tmp_path / 'two' / 'train'}" in done.stdout + done.stderr
+
+
 def test_another_criterion_is_refused_in_one_line(tiny_data, within_epoch):
     message = train(tiny_data, within_epoch, "--max-update", "6", "--criterion", "cross_entropy", ends=refused)
     assert "Criterion does not match; please reset the optimizer (--reset-optimizer)" in message
@@ -158,6 +168,25 @@ def test_all_batches_that_are_left_are_in_some_update(skips):
                 used = left - left % size if skips and left >= size else left
                 assert [batch for group in groups for batch in group] == list(range(done, done + used))
                 assert len(groups) == math.ceil(used / size) and not batches.has_next()
+
+
+def test_epochs_after_a_curriculum_are_shuffled():
+    """And so is an epoch that is resumed."""
+    batches = [[i] for i in range(50)]
+    options = {
+        "dataset": ListDataset(list(range(50))),
+        "collate_fn": lambda items: items[0],
+        "batch_sampler": batches,
+        "seed": 1,
+    }
+    undisturbed = EpochBatchIterator(**options, reuse_dataloader=True)
+    assert list(undisturbed.next_epoch_itr(shuffle=False)) == list(range(50))
+    epoch = undisturbed.next_epoch_itr(shuffle=True)
+    read = [next(epoch) for _ in range(20)]
+    resumed = EpochBatchIterator(**options, reuse_dataloader=True)
+    resumed.load_state_dict(undisturbed.state_dict())
+    assert read != sorted(read) and sorted(read + list(resumed.next_epoch_itr())) == list(range(50))
+    assert list(undisturbed.next_epoch_itr(shuffle=False)) == list(range(50))
 
 
 @pytest.mark.parametrize(
