@@ -152,6 +152,7 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: order.get(item.path.name, len(order)))
 
 
+os.environ["no_proxy"] = "127.0.0.1"  # servers of tests are here, and `urllib` would ask a proxy for them
 FRONT_DOOR = FrontDoor(with_scripts(os.environ))
 
 

@@ -15,7 +15,6 @@ from fairseq import utils
 from fairseq.dataclass.configs import CommonConfig, EMAConfig
 from fairseq.dataclass.utils import interpret_dc_type
 from fairseq.distributed import utils as distributed_utils
-from fairseq.distributed.distributed_timeout_wrapper import DistributedTimeoutWrapper
 from fairseq.file_io import PathManager
 from fairseq.models.ema.ema import EMA
 from omegaconf import OmegaConf
@@ -50,7 +49,13 @@ def test_averages_of_shared_weights(ema_fp32, dtype):
 
 
 def test_a_process_that_hangs_is_killed():
-    assert DistributedTimeoutWrapper(torch.nn.Linear(1, 1), timeout=0).signal == signal.SIGKILL
+    script = """if 1:
+        import time, torch
+        from fairseq.distributed.distributed_timeout_wrapper import DistributedTimeoutWrapper
+        DistributedTimeoutWrapper(torch.nn.Linear(1, 1), timeout=1)(torch.ones(1))
+        time.sleep(100)
+    """
+    assert run("python", "-c", script, check=False, PYTHONUNBUFFERED="1").returncode == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("arch", ["transformer", pytest.param("lstm", marks=LONG)])
@@ -177,7 +182,8 @@ def test_a_program_without_fairseq_pays_for_three_small_files():
 
 def test_a_broken_installation_breaks_nothing_else(tmp_path):
     """Every `import torch` of the environment calls the package."""
-    shutil.copytree(Path(lwc_fairseq_compat.__file__).parent, tmp_path / "lwc_fairseq_compat")
+    package = Path(lwc_fairseq_compat.__file__).parent
+    shutil.copytree(package, tmp_path / package.name, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "lwc_fairseq_compat" / "hooks.py").unlink()
     program = "import torch, lwc_fairseq_compat; lwc_fairseq_compat.activate(); print(lwc_fairseq_compat.__file__)"
     done = run("python", "-c", program, PYTHONPATH=str(tmp_path), cwd=tmp_path)

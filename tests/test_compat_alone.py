@@ -28,7 +28,7 @@ def wheels(tmp_path_factory):
     """The wheels of the compatibility package alone and of the plugin, by the names of their distributions."""
     folder = tmp_path_factory.mktemp("wheels")
     source = folder / "source"
-    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(".*", "runs", "*.egg-info", "build"))
+    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(".*", "runs", "*.egg-info", "build", "__pycache__"))
     for project in (source / "lwc_fairseq_compat", source):
         run(*PIP, "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", folder, project)
     return {wheel.name.split("-")[0]: wheel for wheel in folder.glob("*.whl")}

@@ -27,7 +27,7 @@ TRAIN = ("--task", "concat_translation", "--max-update", "2", *TINY_LWC[2:], *TI
 def installed(tmp_path_factory):
     """A folder without a checkout, in which pip has installed the wheel that is built from the source distribution."""
     folder = tmp_path_factory.mktemp("installed")
-    ignored = shutil.ignore_patterns(".*", "runs", "*.egg-info", "build")
+    ignored = shutil.ignore_patterns(".*", "runs", "*.egg-info", "build", "__pycache__")
     shutil.copytree(ROOT, folder / "source", ignore=ignored)
     run("python", "-m", "build", "--no-isolation", "--outdir", folder / "dist", folder / "source")
     shutil.rmtree(folder / "source")

@@ -120,10 +120,9 @@ def test_an_address_that_does_not_work(pack, address, cache):
         f"http://127.0.0.1:1/é.zip#sha256={wrong}": "/é.zip: 'ascii' codec can't encode",
         f"http://[::1/a.zip#sha256={wrong}": "http://[::1/a.zip: Invalid IPv6 URL",
     }.items():
-        assert message in refused("lwc-fairseq", "translate", source, stdin="ba\n")
+        assert message in refusal("translate", source)
     assert not cache.exists() or not any(cache.iterdir())
-    of_export = refused("lwc-fairseq", "export", f"{address}x#sha256={wrong}", cache / "folder")
-    assert f"{address}x: HTTP Error 404" in of_export
+    assert f"{address}x: HTTP Error 404" in refusal("export", f"{address}x#sha256={wrong}", cache / "folder")
 
 
 def test_an_archive_with_other_members(pack, tmp_path, cache):

@@ -131,8 +131,6 @@ def test_a_truncated_checkpoint_is_refused_and_kept(tiny_data, tiny_checkpoint, 
 
 def test_a_checkpoint_of_another_dictionary(tiny_text, tiny_checkpoint, tmp_path):
     data = binarize(tiny_text, tmp_path / "bin", "--joined-dictionary", "--nwordssrc", "20")
-    message = refused("fairseq-generate", data, "--path", tiny_checkpoint, *CONCAT, "--cpu")
-    assert f"{tiny_checkpoint}: the words of {data / 'dict.'}" in message
     message = refused("fairseq-generate", data, "--path", tiny_checkpoint, *CONCAT, "--cpu", "--skip-dictionary-check")
     assert "the checkpoint does not fit this LWCTransformerModel" in message and "size mismatch" in message
 
@@ -144,13 +142,11 @@ def test_training_on_a_checkpoint_of_another_size(tiny_data, tiny_checkpoint, tm
 
 
 def test_a_line_too_long(tiny_data, tiny_checkpoint):
-    """fairseq-interactive cuts it, and the order stays; fairseq-generate refuses it."""
+    """fairseq-interactive cuts it, and the order stays."""
     flags = ("--path", tiny_checkpoint, *CONCAT, "--cpu", "--max-len-b", "5")
     done = run("fairseq-interactive", tiny_data, *flags, stdin="ba " * 1100 + "\nba\n")
     assert len(hypotheses(done.stdout)) == 2
     assert "a source has 1101 tokens" in done.stderr and "only the first 1024 are translated" in done.stderr
-    message = refused("fairseq-generate", tiny_data, *flags, "--max-source-positions", "5")
-    assert "Size of sample" in message and "--skip-invalid-size-inputs-valid-test" in message
 
 
 @pytest.mark.parametrize("task", [pytest.param("translation", marks=LONG), "concat_translation"])

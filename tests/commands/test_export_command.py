@@ -229,6 +229,13 @@ def test_a_folder_that_exists(tiny_data, tmp_path):
     assert message == f"lwc-fairseq: error: {tmp_path} exists: remove it, or give another folder"
 
 
+def test_the_folder_translates_as_the_model(tiny_checkpoint, tiny_data, tiny_text, tmp_path):
+    run("lwc-fairseq", "export", tiny_checkpoint, tmp_path / "model", "--data", tiny_data)
+    lines = (tiny_text / "test.de").read_text().splitlines()
+    found = [text for ((_, text),) in Model(tmp_path / "model", threads=1).translate(lines)]
+    assert found == load(tiny_checkpoint, tiny_data).translate(lines)
+
+
 def test_a_full_disk(tiny_checkpoint, tiny_data, tmp_path, monkeypatch):
     def copy(source, place):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), place)

@@ -3,6 +3,7 @@
 import fcntl
 import re
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
@@ -25,6 +26,7 @@ from conftest import (
 )
 from lwc_fairseq.data.reverse import reverse_words
 from lwc_fairseq.data.reverse_files import Origin, ReverseFiles, describe, open_sources
+from lwc_fairseq_compat import UserError
 
 PAIR = ("de", "en")
 TRANSLATIONS = ("--reverse-context", "translations")
@@ -227,6 +229,15 @@ def test_translations_of_another_origin_are_kept_or_replaced(translated, r2l, tm
     before, prefix = read(folder, "train"), folder / "reverse" / "train.de-en"
     said = f"lwc-fairseq: error: {prefix}: these translations were made with --beam 3: add --fresh to replace them"
     assert refused(*command).startswith(said)
+    files = ReverseFiles(folder, "train", PAIR)
+    origin = files.origin()
+    files.check_origin(replace(origin, checkpoint="the same at another place"))
+    for change, difference in (
+        ({"content": "another"}, "by another checkpoint"),
+        ({"words": "others"}, "of other data"),
+    ):
+        with pytest.raises(UserError, match=f"these translations were made {difference}"):
+            files.check_origin(replace(origin, **change))
     with open(f"{prefix}.part", "ab") as running:
         fcntl.flock(running, fcntl.LOCK_EX)
         assert f"{prefix}.part: another process is writing it" in refused(*command, "--fresh")
@@ -241,6 +252,7 @@ def test_translations_of_another_origin_are_kept_or_replaced(translated, r2l, tm
     expected = [text.split()[::-1][:limit] for (text, _), limit in zip(hypotheses(output), limits, strict=True)]
     for row, ours, theirs in zip(rows, found, expected, strict=True):
         assert ours == theirs or 0 in row  # the symbol <s>, which is in no text, but counts toward the limit
+    assert sum(0 not in row for row in rows) > 50
     assert any(len(words) < limit for words, limit in zip(found, limits, strict=True))
     assert len({tuple(words) for words in found}) > 50
 

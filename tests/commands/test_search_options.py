@@ -73,7 +73,6 @@ def test_flags_that_are_refused_before_a_command_or_a_table_begins(options, mess
 def test_refused_by_the_commands(tiny_data, tiny_checkpoint):
     for options, message in {
         "--sampling --nbest 5 --sampling-topk 300": "--sampling-topk 300: the target vocabulary has only 48 types",
-        "--diverse-beam-groups 2": "--beam 5 is not divisible by --diverse-beam-groups 2",
         "--constraints": "--constraints: there are none, because a test set has none: leave it out, or use",
         f"--lm-weight 0.3 --lm-path {tiny_checkpoint}": "a LWCTransformerModel, but this must be a language model",
         "--min-len 1024 --max-len-b 3000": "a translation of this model has at most 1023 tokens",

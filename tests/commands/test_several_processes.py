@@ -131,9 +131,10 @@ def test_processes_that_fairseq_spawns_know_the_plugin(tiny_data, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (
+        pytest.param(
             ("--bf16", "--distributed-world-size", "2"),
             "--distributed-world-size 2 starts a process for each GPU, and there are 0",
+            marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU"),
         ),
         (("--ddp-backend", "fully_sharded"), "--ddp-backend fully_sharded needs fairscale"),
         (("--ddp-backend", "slowmo"), "--ddp-backend slowmo needs fairscale"),

@@ -105,11 +105,11 @@ def test_pictures_of_attention_take_raw_text_too(described_data, seeds, tmp_path
     files = ("--source", "Ba fi.", "--target", "Fi, ba", "--weights", tmp_path / "a.npz")
     done = run(*given, *files)
     arrays = np.load(tmp_path / "a.npz")
-    assert [token.removesuffix("<unk>") for token in arrays["columns"][:5]] == ["ba", "f@@", "i", ".", "</s>"]
-    assert [token.removesuffix("<unk>") for token in arrays["rows"]] == ["f@@", "i", ",", "ba", "</s>"]
+    assert [token.replace("<unk>", "") for token in arrays["columns"][:5]] == ["ba", "f@@", "i", ".", "</s>"]
+    assert [token.replace("<unk>", "") for token in arrays["rows"]] == ["f@@", "i", ",", "ba", "</s>"]
     assert "--source: not in the vocabulary, so the model reads <unk>: f@@ i .\n" in done.stderr
     run(*given, *files, "--bpe-codes", described_data / "codes")
-    assert np.load(tmp_path / "a.npz")["columns"][0] == "B@@<unk>"
+    assert np.load(tmp_path / "a.npz")["columns"][0] == "B<unk>@@"
     other, picture = shutil.copytree(described_data, tmp_path / "other"), tmp_path / "b.svg"
     (other / "text.yaml").write_text("source: en\ntarget: de\n")
     message = refused("lwc-fairseq", "attention", seeds[0], "--data", other, *files, "--out", picture)

@@ -173,7 +173,10 @@ def test_quickstart_leaves_the_files_of_others_alone(clone, tmp_path, fresh):
 def others(page: Path) -> list[str]:
     """The commands that no other test runs, in their order; `pip install` only says what it would do."""
     left = [command for command in commands(page) if command != QUICKSTART and command not in ELSEWHERE]
-    return [command.replace("pip install", "python -m pip install --dry-run --no-deps") for command in left]
+    return [
+        command.replace("pip install", "python -m pip install --dry-run --no-deps --no-build-isolation")
+        for command in left
+    ]
 
 
 def test_the_other_commands_of_the_readme_run(quickstart, clone, learns):
