@@ -181,8 +181,9 @@ def unpack(source: str | os.PathLike) -> Path:
 def is_whole(folder: Path) -> bool:
     """Return whether an unpacked pack has all its files; some programs remove old ones from caches."""
     names = {path.name for path in folder.glob("*")}
+    dictionaries = [name for name in names if name.startswith("dict.")]
     try:
-        return names >= {MODEL, FILE, CARD} and len(list(folder.glob("dict.*"))) == 2 and bool(read_preparation(folder))
+        return names >= {MODEL, CARD} and len(dictionaries) == 2 and read_preparation(folder) is not None
     except UserError:  # a file that text.yaml names is missing
         return False
 

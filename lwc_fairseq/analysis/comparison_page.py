@@ -27,8 +27,8 @@ LISTED = 1000
 
 def write_comparison(comparison: Comparison, sentences: Sentences, out: Path) -> list[Path]:
     """Write compare.md, compare.html, compare.json and, if there are groups, lengths.png and frequencies.png, and
-    return their paths. Remove pictures of an earlier comparison that this one does not have. Where
-    scripts do not run, the page has the sentences that `comparison` has.
+    return their paths. Remove pictures of an earlier comparison that this one does not have. Where scripts do not
+    run, the page has the sentences that `comparison` has.
     """
     pictures = {}
     if comparison.groups:
