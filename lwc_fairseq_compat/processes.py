@@ -40,8 +40,9 @@ def call_main_on_devices(call_main, cfg, main, **kwargs):
     The process that has started others passes signals on to them, and waits until they have saved.
     Why: fairseq finds out later, with a traceback, that a GPU or a package is missing. ``fairseq/options.py`` sets
     ``tpu`` together with ``bf16``, so the commands ask for ``torch_xla`` even where there is a GPU; ``--bf16 --tpu``
-    still means a TPU where ``torch_xla`` is installed. The default backend, NCCL, connects only GPUs. The process that
-    waits for the others would die at the signal, and they with it while they save. Needed: always.
+    still means a TPU where ``torch_xla`` is installed. The default backend, NCCL, connects only GPUs. With ``--cpu``,
+    too, a process for each GPU starts, and all of them share the same cores. The process that waits for the others
+    would die at the signal, and they with it while they save. Needed: always.
     """
     from fairseq.distributed.utils import infer_init_method
 
@@ -58,7 +59,10 @@ def call_main_on_devices(call_main, cfg, main, **kwargs):
             )
     if cfg.common.bf16 and importlib.util.find_spec("torch_xla") is None:
         cfg.common.tpu = training.tpu = False
+    is_launched = training.distributed_init_method is not None
     infer_init_method(training)
+    if cfg.common.cpu and not is_launched and str(training.distributed_init_method).startswith("tcp://localhost:"):
+        training.distributed_init_method, training.distributed_world_size = None, 1  # not one for each GPU
     if training.distributed_init_method and cfg.common.cpu and training.distributed_backend == "nccl":
         training.distributed_backend = "gloo"
     if training.distributed_init_method is None or training.distributed_no_spawn:
@@ -127,6 +131,34 @@ def wrap_models_on_cpus(distribute, module, device_ids, output_device, **setting
     if not any(parameter.is_cuda for parameter in module.parameters()):
         device_ids = output_device = None
     return distribute(module, device_ids=device_ids, output_device=output_device, **settings)
+
+
+@replaces("fairseq.distributed.utils", "all_gather_list")
+def gather_through_pytorch(all_gather_list, data, group=None, max_size=16384):
+    """Gather what the processes have logged on CPUs too, and whatever its size.
+
+    Why: fairseq's buffer is on a GPU, and holds no more than ``--all-gather-list-size``. ``fairseq-validate`` and tasks
+    whose results cannot be summed use it. Needed: always.
+    """
+    from fairseq import utils
+    from fairseq.distributed.utils import get_global_group, get_world_size, use_xla
+
+    if use_xla():
+        return all_gather_list(data, group, max_size)
+    group = get_global_group() if group is None else group
+    gathered = [None] * get_world_size(group)
+    torch.distributed.all_gather_object(gathered, utils.move_to_cpu(data), group)
+    return gathered
+
+
+@replaces("fairseq.tasks.fairseq_task", "FairseqTask.valid_step")
+@replaces("fairseq.tasks.translation", "TranslationTask.valid_step")
+def skip_empty_batch(valid_step, self, sample, model, criterion):
+    """Let ``fairseq-validate`` run in several processes, some of which get one batch less than the others.
+
+    Why: fairseq gives them an empty batch, and fails in the criterion. Needed: always.
+    """
+    return valid_step(self, sample, model, criterion) if sample else (0, 0, {})
 
 
 @replaces("fairseq.distributed.distributed_timeout_wrapper", "DistributedTimeoutWrapper.__init__")

@@ -108,24 +108,46 @@ def free_port() -> int:
     raise RuntimeError("no port is free")
 
 
-@LONG
-def test_processes_that_fairseq_spawns_know_the_plugin(tiny_data, tmp_path):
-    """As on a machine with two GPUs, which PyTorch is made to count here."""
+@pytest.fixture
+def train_on_two_gpus(tmp_path):
+    """fairseq-train on a machine with two GPUs, which PyTorch is made to count here."""
     script = tmp_path / "train_on_two.py"
     script.write_text(
         dedent("""
             import torch
-            from fairseq_cli.train import cli_main
 
             torch.cuda.device_count = lambda: 2
+            from fairseq_cli.train import cli_main
+
             if __name__ == "__main__":
                 cli_main()
         """)
     )
+    return script
+
+
+def test_a_training_on_the_cpu_is_one_process_beside_gpus(tiny_data, tmp_path, train_on_two_gpus):
+    _, *arguments = training(tiny_data, tmp_path / "out", "--cpu", "--max-update", "1", "--batch-size", "100")
+    done = train("python", train_on_two_gpus, *arguments)
+    assert "training on 1 devices" in done.stdout + done.stderr
+
+
+@LONG
+def test_processes_that_fairseq_spawns_know_the_plugin(tiny_data, tmp_path, train_on_two_gpus):
     user_dir = ("--user-dir", ROOT / "lwc_fairseq", "--distributed-world-size", "2")
     _, *arguments = training(tiny_data, tmp_path / "out", *user_dir, "--max-update", "2", "--batch-size", "100")
-    done = run("python", script, *map(str, arguments), cwd=tmp_path, OMP_NUM_THREADS="1")
+    done = run("python", train_on_two_gpus, *map(str, arguments), cwd=tmp_path, OMP_NUM_THREADS="1")
     assert len(losses(done)) == 2 and (tmp_path / "out" / "checkpoint_last.pt").exists()
+
+
+@pytest.mark.parametrize("size", ["1", "7"])
+def test_validation_in_two_processes_is_that_in_one(tiny_data, tiny_checkpoint, size):
+    """20 batches log more than fairseq's buffer of 16 kB holds. Of 3 batches, one process gets only one."""
+    flags = ("--path", tiny_checkpoint, "--batch-size", size, "--cpu", "--log-format", "json")
+    command = ("fairseq-validate", tiny_data, *TASK, *flags)
+    one, two = (run(*processes, *command, OMP_NUM_THREADS="1") for processes in ((), TWO_PROCESSES))
+    results = [set(re.findall(r"\| valid \| (\{.*\})", done.stdout + done.stderr)) for done in (one, two)]
+    assert len(results[0]) == 1 and results[0] == results[1]
 
 
 @pytest.mark.parametrize(
