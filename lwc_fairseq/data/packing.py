@@ -155,5 +155,5 @@ def pad_rows(rows: Tensor, slots: Tensor, sentences: int, width: int) -> Tensor:
     Returns:
         (sentences, width, ...)
     """
-    padded = rows.new_zeros(sentences * width, *rows.shape[1:]).index_copy(0, slots, rows)
+    padded = rows.new_zeros(sentences * width, *rows.shape[1:]).index_copy_(0, slots, rows)
     return padded.view(sentences, width, *rows.shape[1:])

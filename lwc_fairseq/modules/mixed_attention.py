@@ -177,7 +177,7 @@ class PaddedAttention:
         if not qkv.is_cuda and dtype.itemsize < 4:
             qkv = qkv.float()  # the kernel's backward pass on a CPU is twice as slow in half precision
         padded = pad_rows(qkv, packing.sentence_slots, packing.sentences, packing.length)
-        query, key, value = padded.permute(2, 0, 3, 1, 4).unbind()  # each (B, H, length, d/H)
+        query, key, value = (x.transpose(1, 2) for x in padded.unbind(2))  # each (B, H, length, d/H)
         with torch.autocast(qkv.device.type, enabled=False):  # autocast would return to half precision
             context = F.scaled_dot_product_attention(query, key, value, attn_mask=self.mask, dropout_p=self.dropout)
         return context.transpose(1, 2).flatten(0, 1).index_select(0, packing.sentence_slots).to(dtype)
