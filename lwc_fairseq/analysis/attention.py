@@ -71,10 +71,6 @@ class Attention:
     sides: dict[str, list[str]]  # the tokens of each side, in the order of the columns; the source is first
     layers: list[Tensor]  # (H, rows, columns) each
 
-    @property
-    def columns(self) -> list[str]:
-        return [token for tokens in self.sides.values() for token in tokens]
-
 
 @dataclass(frozen=True)
 class Panel:

@@ -133,7 +133,7 @@ def compare(
     groups = length_groups(sentences, bounds) if sentences.source is not None else []
     rare = [] if frequencies is None else frequency_groups(sentences.systems, sentences.references, frequencies)
     largest = largest_differences(sentences, differences) if others else []
-    worst = [] if others else worst_sentences(sentences, differences)
+    worst = [] if others else sorted(scored(sentences), key=lambda entry: entry["chrf"][first])[:differences]
     if comet:
         signatures["COMET"] = signature
     for name, value in comet.items():
@@ -170,12 +170,6 @@ def largest_differences(sentences: Sentences, number: int) -> list[dict]:
         return max(entry["chrf"].values()) - min(entry["chrf"].values())
 
     return sorted(filter(difference, scored(sentences)), key=difference, reverse=True)[:number]
-
-
-def worst_sentences(sentences: Sentences, number: int) -> list[dict]:
-    """Return the sentences of the first system with the lowest sentence-level chrF2, lowest first."""
-    first = next(iter(sentences.systems))
-    return sorted(scored(sentences), key=lambda entry: entry["chrf"][first])[:number]
 
 
 def scored(sentences: Sentences) -> Iterator[dict]:

@@ -76,7 +76,7 @@ def attention_command(args: argparse.Namespace) -> int:
     else:
         from ..analysis.picture import draw
 
-        print(f"drawing {len(made)} layers of {len(best.rows)} by {len(best.columns)} tokens", file=sys.stderr)
+        print(f"drawing {len(made)} layers of {len(best.rows)} by {len(made[0].columns)} tokens", file=sys.stderr)
         logging.getLogger("fontTools").setLevel(logging.WARNING)  # it logs each table of a font in a .pdf
         draw(made, args.out, sentences(best, task))
     if args.weights:

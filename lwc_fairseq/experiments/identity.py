@@ -142,7 +142,8 @@ def content_of(role: str, word: str, command: Command, place: Place) -> str | No
     There is none for this package, nor for files in the table's folder, because the runs make them.
     """
     if role == "data":
-        return data_content(word, sets_of(command), reads_reverse(command))
+        reads_reverse = "--reverse-from-data" in command or last_value(command, "--reverse-context") == "translations"
+        return data_content(word, sets_of(command), reads_reverse)
     if role == "package":
         folder = Path(word).resolve()
         return None if folder == Path(lwc_fairseq.__file__).resolve().parent else content(folder.rglob("*.py"), folder)
@@ -158,11 +159,6 @@ def sets_of(command: Command) -> list[str]:
     validation = (last_value(command, "--valid-subset") or "valid").split(",")
     # fairseq also trains on the sets train1, train2 and so on
     return [re.escape(last_value(command, "--train-subset") or "train") + r"\d*", *map(re.escape, validation)]
-
-
-def reads_reverse(command: Command) -> bool:
-    """Return whether a command reads the reverse translations that stand beside the data."""
-    return "--reverse-from-data" in command or last_value(command, "--reverse-context") == "translations"
 
 
 def last_value(command: Command, flag: str) -> str | None:

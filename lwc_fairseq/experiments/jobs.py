@@ -170,15 +170,10 @@ class Settings:
         return [last_value(of_row, option) for of_row in flags]
 
     @property
-    def subset(self) -> str:
-        """The set of the data that is translated, or aligned, unless the table names its tests."""
-        return next(iter(self.subsets_of_rows()), None) or TEST
-
-    @property
     def tests(self) -> dict[str, str]:
         """The sets of the data that are translated, or aligned, by the names of their tests. A set without a name is
         ALL."""
-        return self.table.tests or {ALL: self.subset}
+        return self.table.tests or {ALL: next(iter(self.subsets_of_rows()), None) or TEST}
 
     def trials(self) -> list[Job]:
         """Return the jobs that train each row with each of the flags among which its validation loss chooses."""

@@ -75,8 +75,13 @@ def noted_failure(folder: RunFolder) -> Iterator[None]:
         raise
     except Exception as error:
         with contextlib.suppress(UserError):  # of a full disk
-            write_whole(folder.failure, str(error))
+            write_whole(folder.failure, reason_of(error))
         raise
+
+
+def reason_of(error: BaseException) -> str:
+    """Return the message of an error, or its name if it has none, such as one of Python's about memory."""
+    return str(error) or type(error).__name__
 
 
 def noted_failures(jobs: Iterable[Job]) -> dict[RunFolder, str]:
@@ -90,15 +95,6 @@ def noted_failures(jobs: Iterable[Job]) -> dict[RunFolder, str]:
         if not job.done and (reason := text_of(job.folder.failure) or job.hindrance(failures)):
             failures[job.folder] = reason
     return failures
-
-
-def ignore_user_signals() -> None:
-    """Block SIGUSR1 and SIGUSR2 in this thread and in the commands that it starts.
-
-    A cluster sends one of them to all processes of a job, and fairseq's commands would die of it. The main thread
-    receives it, and passes SIGTERM on.
-    """
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1, signal.SIGUSR2})
 
 
 class Runner:
@@ -126,7 +122,10 @@ class Runner:
         kept, given = sum(job.done for job in jobs), {job.folder for job in jobs}
         for folder in given:
             folder.failure.unlink(missing_ok=True)  # of an earlier command
-        threads = ThreadPoolExecutor(len(self.devices), initializer=ignore_user_signals)
+        # A cluster sends one of these signals to all processes of a job, and the commands of these threads would die of
+        # it. The main thread receives it, and passes SIGTERM on.
+        of_users = signal.SIG_BLOCK, {signal.SIGUSR1, signal.SIGUSR2}
+        threads = ThreadPoolExecutor(len(self.devices), initializer=signal.pthread_sigmask, initargs=of_users)
         with Bars(len(jobs), kept) as bars, threads as pool:
             try:
                 waiting, running = list(jobs), set[Future]()
@@ -140,7 +139,8 @@ class Runner:
                             running.add(self.futures[job.folder])
                     # Another thread may have received a signal, and Python handles it when this one wakes up.
                     _, running = wait(running, timeout=1, return_when=FIRST_COMPLETED)
-                return {folder: str(error) for folder, future in self.futures.items() if (error := future.exception())}
+                errors = {folder: future.exception() for folder, future in self.futures.items()}
+                return {folder: reason_of(error) for folder, error in errors.items() if error}
             except BaseException:
                 with self.mutex:
                     what = ", ".join(self.running.values()) or "the table"

@@ -193,7 +193,7 @@ def read_log(log: Path) -> tuple[Losses, Position | None]:
     return read_version(log, status.st_size, status.st_mtime_ns)
 
 
-@functools.lru_cache
+@functools.lru_cache(1024)  # more than a table has runs, all of which `watch` asks for again and again
 def read_version(log: Path, size: int, time_ns: int) -> tuple[Losses, Position | None]:
     return read_losses(log), read_position(log)
 
@@ -220,7 +220,7 @@ def has_process(folder: RunFolder, step: str) -> bool:
     process, file = process_of(folder), folder.command(step)
     if process is None or process[1] != socket.gethostname() or not file.exists():
         return False
-    arguments = shlex.split(text_of(file).partition("\n")[0])[1:]
+    arguments = shlex.split(text_of(file).rpartition("\n# ")[0])[1:]
     try:
         words = Path(f"/proc/{process[0]}/cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
     except OSError:

@@ -79,9 +79,6 @@ class StepGraph(nn.Module):
 class BackwardStepGraph(StepGraph):
     """One step of the greedy search for the backward translation, which is the only hypothesis of its sentence."""
 
-    def __init__(self, stack: CoordinatedStack, end: int):
-        super().__init__(stack, end, BACKWARD)
-
     def forward(
         self, tokens: Tensor, length: Tensor, source: Tensor, visible: Tensor, memory: Tensors, cache: Tensors
     ) -> Tensors:
@@ -103,4 +100,4 @@ def write_graphs(model: LWCTransformerModel, folder: Path) -> None:
     inputs = write_attention_graphs(EncoderGraph(stack), StepGraph(stack, end), end, folder)
     if isinstance(model, ABDLWCModel):
         inputs |= {"tokens": torch.full((2, 1), end), "visible": torch.ones(2, 1, 12, dtype=torch.bool)}
-        write_graph(BackwardStepGraph(stack, end), inputs, folder / "reverse.onnx")
+        write_graph(BackwardStepGraph(stack, end, BACKWARD), inputs, folder / "reverse.onnx")

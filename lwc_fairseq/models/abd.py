@@ -40,7 +40,6 @@ from ..modules.recurrent import (
 from ..modules.reverse_search import (
     ReverseContextOption,
     ReverseLimits,
-    ReverseTranslation,
     reverse_memory,
     search_greedily,
 )
@@ -166,8 +165,8 @@ class AsynchronousDecoder(SteppingDecoder):
         if known is not None:
             steps, _ = self.backward_decoder.run(inputs_of(known, self.dictionary.eos(), self.dictionary.pad()), start)
             return self.begin_forward(encoder_out, reverse_memory(steps.states, known.eq(self.dictionary.pad())))
-        translation = self.search(encoder_out, start)
-        return self.begin_forward(encoder_out, reverse_memory(translation.states, translation.padding_mask))
+        _, reverse = self.search(encoder_out, start)
+        return self.begin_forward(encoder_out, reverse)
 
     def begin_backward(self, encoder_out: SourceMemory) -> DecodingState:
         """Return the backward decoder's state before its first step."""
@@ -177,8 +176,9 @@ class AsynchronousDecoder(SteppingDecoder):
         """Return the forward decoder's state before its first step; it attends to the memory `reverse` as well."""
         return super().begin(replace(encoder_out, memories=(*encoder_out.memories, reverse)))
 
-    def search(self, encoder_out: SourceMemory, start: DecodingState) -> ReverseTranslation:
-        """Search greedily for the reverse translation, from the backward decoder's state `start`."""
+    def search(self, encoder_out: SourceMemory, start: DecodingState) -> tuple[Tensor, Memory]:
+        """Search greedily from the backward decoder's state `start`. Returns the tokens of the reverse translations
+        (S, T), and the memory of their states."""
         (source,) = encoder_out.memories
         assert source.padding_mask is not None
         return search_greedily(self.backward_decoder, start, self.cfg.reverse_limits(source.padding_mask))
@@ -214,7 +214,8 @@ class AsynchronousModel(BidirectionalModel, ReverseContextModel):
 
     def reverse_translations(self, src_tokens: Tensor) -> Tensor:
         source = self.encoder(src_tokens)
-        return self.decoder.search(source, self.decoder.begin_backward(source)).outputs
+        tokens, _ = self.decoder.search(source, self.decoder.begin_backward(source))
+        return tokens
 
     def forward(
         self,
@@ -252,10 +253,10 @@ class AsynchronousModel(BidirectionalModel, ReverseContextModel):
         backward decoder's steps over the inputs `further` or, without them, over `known`."""
         decoder, pad = self.decoder.backward_decoder, self.decoder.dictionary.pad()
         if known is None:
-            translation = self.decoder.search(source, start)
+            tokens, reverse = self.decoder.search(source, start)
             if not self.training and further is None:
-                return reverse_memory(translation.states, translation.padding_mask), None
-            known = translation.inputs
+                return reverse, None
+            known = inputs_of(tokens, self.decoder.dictionary.eos(), pad)
         # The search builds no autograd graph. So the backward decoder runs again over the tokens that the search has
         # found, to get gradients for their states. These tokens and the reversed target are two rows of a sentence,
         # which share its memory, as the rows of a beam do.
@@ -302,7 +303,6 @@ class ABDModel(AsynchronousModel, RecurrentReverseModel):
 
     @classmethod
     def build_model(cls, cfg, task) -> "ABDModel":
-        cfg = cls.read_config(cfg)
         model = super().build_model(cfg, task)
         if cfg.init_backward_from is not None:
             state = model.state_dict()

@@ -106,7 +106,7 @@ class ABDLWCStack(CoordinatedStack):
     def translate_backward(self, source: SourceCache) -> Tensor:
         """Search greedily for the backward translations (S, T), the end symbol last, and then padding."""
         limits = self.cfg.reverse_limits(source.padding_mask).clamp(max=self.cfg.max_target_positions - 1)
-        cache = TargetCache.beside(source, rows=len(limits))
+        cache = TargetCache(source, rows=len(limits))
 
         def next_logits(token: Tensor, sentences: Tensor) -> Tensor:
             states, _ = self.step(token, source, cache, BACKWARD)
@@ -150,7 +150,7 @@ class ABDLWCEncoder(LWCEncoder):
         source = super().forward(src_tokens)
         tokens = self.stack.translate_backward(source) if reverse_tokens is None else reverse_tokens
         translation = self.stack.begun(tokens)
-        cache = TargetCache.beside(source, rows=len(translation))
+        cache = TargetCache(source, rows=len(translation))
         self.stack.step(translation, source, cache, BACKWARD)  # keys and values at padding mean nothing
         # (layers, 2, S, H, T + 1, d/H): a backward translation is the only hypothesis of its sentence
         backward = cache.memory[:, :, :, :, : translation.size(1), 0]

@@ -459,7 +459,7 @@ class LWCDecoder(FairseqIncrementalDecoder):
         """
         cache = get_incremental_state(self, incremental_state, "target")
         if cache is None:
-            cache = TargetCache.beside(encoder_out, rows=len(prev_output_tokens))
+            cache = TargetCache(encoder_out, rows=len(prev_output_tokens))
             set_incremental_state(self, incremental_state, "target", cache)
         x, attentions = self.stack.step(prev_output_tokens[:, cache.length :], encoder_out, cache)
         if not self.need_attn:

@@ -103,7 +103,8 @@ class NSCEncoder(RecurrentEncoder):
         model = self.reverse_model
         if self.cfg.reverse_beam > 1:
             return search_with_beam(model, src_tokens, limits, self.cfg.reverse_beam)
-        return search_greedily(model.decoder, model.decoder.begin(model.encoder(src_tokens)), limits).outputs
+        tokens, _ = search_greedily(model.decoder, model.decoder.begin(model.encoder(src_tokens)), limits)
+        return tokens
 
     def reverse_context(self, src_tokens: Tensor, translations: Tensor) -> Memory:
         """Return what the decoder attends to, for the reverse translations (S, T)."""

@@ -271,23 +271,16 @@ class TargetCache:
     The cache allocates memory in advance, and doubles it when it is full.
 
     Args:
-        layers: number of layers.
-        sentences: S.
-        beam: consecutive rows that belong to one sentence.
-        like: a tensor with the dtype and the device of the keys.
+        source: the cache of the sources to which the hypotheses attend.
+        rows: R, the number of hypotheses. Consecutive ones belong to the same sentence.
     """
 
-    def __init__(self, layers: int, sentences: int, beam: int, heads: int, head_dim: int, like: Tensor):
+    def __init__(self, source: SourceCache, rows: int):
+        sentences, heads, _, head_dim = source.keys[0].shape
+        beam = rows // sentences
         # (layer, keys or values, S, H, token, slot, d/H): for each head, the slots of all cached tokens are contiguous
-        self.memory = like.new_empty(layers, 2, sentences, heads, 0, beam, head_dim)
-        self.slots = torch.empty(sentences, beam, 0, dtype=torch.long, device=like.device)
-
-    @classmethod
-    def beside(cls, source: SourceCache, rows: int) -> "TargetCache":
-        """Create an empty cache for R rows that attend to the sentences of `source`."""
-        keys = source.keys[0]
-        sentences, heads, _, head_dim = keys.shape
-        return cls(len(source.keys), sentences, rows // sentences, heads, head_dim, like=keys)
+        self.memory = source.keys[0].new_empty(len(source.keys), 2, sentences, heads, 0, beam, head_dim)
+        self.slots = source.keys[0].new_empty(sentences, beam, 0, dtype=torch.long)
 
     @property
     def length(self) -> int:

@@ -7,7 +7,6 @@ import math
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
@@ -18,7 +17,6 @@ from torch.nn.utils.rnn import pad_sequence
 
 from lwc_fairseq_compat import UserError
 
-from ..data.reverse import inputs_of
 from .recurrent import DecodingState, Memory, SteppingDecoder
 
 STEPS_BETWEEN_CHECKS = 8
@@ -119,24 +117,17 @@ def spread(values: Tensor, sentences: Tensor, total: int, missing: float = 0) ->
     return values.new_full((total, *values.shape[1:]), missing).index_copy(0, sentences, values)
 
 
-class ReverseTranslation(NamedTuple):
-    """The result of a search, with one entry per step. The last step of a sentence emits the end symbol, or is the last
-    one within the limit; tokens after it are padding."""
-
-    inputs: Tensor  # (S, T), input token of each step; the first is the end symbol, as in fairseq
-    outputs: Tensor  # (S, T), output token of each step
-    states: Tensor  # (S, T, d)
-    padding_mask: Tensor  # (S, T), True at steps after the end
-
-
 @torch.no_grad()
-def search_greedily(decoder: SteppingDecoder, state: DecodingState, limits: Tensor) -> ReverseTranslation:
+def search_greedily(decoder: SteppingDecoder, state: DecodingState, limits: Tensor) -> tuple[Tensor, Memory]:
     """Run :func:`choose_greedily` on a recurrent decoder, without its dropout.
 
     Args:
         state: the state of `decoder` before its first step. Its memories are read as they are: in training, the encoder
             has applied dropout to them.
         limits: (S,), the maximum number of steps of each sentence, at least 1.
+
+    Returns:
+        Tokens (S, T), as :func:`choose_greedily` returns them, and the memory of the states in which they were chosen.
     """
     eos, pad = decoder.dictionary.eos(), decoder.dictionary.pad()
     states: list[Tensor] = []
@@ -153,10 +144,11 @@ def search_greedily(decoder: SteppingDecoder, state: DecodingState, limits: Tens
 
     training = decoder.training
     decoder.eval()
-    tokens = choose_greedily(next_logits, keep, limits, eos, pad)
-    decoder.train(training)
-    states_of_tokens = torch.cat(states[: tokens.size(1)], dim=1)
-    return ReverseTranslation(inputs_of(tokens, eos, pad), tokens, states_of_tokens, tokens.eq(pad))
+    try:
+        tokens = choose_greedily(next_logits, keep, limits, eos, pad)
+    finally:  # training goes on if the memory does not suffice for a batch
+        decoder.train(training)
+    return tokens, reverse_memory(torch.cat(states[: tokens.size(1)], dim=1), tokens.eq(pad))
 
 
 def reverse_memory(states: Tensor, padding_mask: Tensor) -> Memory:

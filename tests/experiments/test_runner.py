@@ -17,7 +17,7 @@ from lwc_fairseq.experiments import schedule
 from lwc_fairseq.experiments.identity import comment, difference, machines_of
 from lwc_fairseq.experiments.jobs import Job
 from lwc_fairseq.experiments.layout import RunFolder
-from lwc_fairseq.experiments.schedule import Runner, noted_failures
+from lwc_fairseq.experiments.schedule import Runner, noted_failure, noted_failures
 from lwc_fairseq.experiments.table_file import Row
 
 
@@ -170,6 +170,19 @@ def test_why_a_command_could_not_start_is_found_later(tmp_path):
     job.folder.log("train").mkdir(parents=True)
     (reason,) = Runner([None]).run([job]).values()
     assert "Is a directory" in reason and noted_failures([job]) == {job.folder: reason}
+
+
+def test_an_error_without_a_message_is_a_reason(tmp_path, monkeypatch):
+    """It is Python's own, when memory does not suffice."""
+
+    def fail(*_):
+        with noted_failure(job.folder):
+            raise MemoryError
+
+    job = make_job(tmp_path, "a", "true")
+    job.folder.path.mkdir(parents=True)
+    monkeypatch.setattr(Runner, "_run_job", fail)
+    assert Runner([None]).run([job]) == noted_failures([job]) == {job.folder: "MemoryError"}
 
 
 def test_the_machines_of_a_step_are_noted(tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ from conftest import LONG, ROOT
 from lwc_fairseq.cli import parser
 from lwc_fairseq.cli.table import check_flags
 from lwc_fairseq.experiments.jobs import Settings
-from lwc_fairseq.experiments.table_file import Profile, load_profile, load_table
+from lwc_fairseq.experiments.table_file import ALL, Profile, load_profile, load_table
 from lwc_fairseq.typed_yaml import read_yaml
 
 CONFIGS = sorted((ROOT / "examples" / "configs").glob("*.yaml"))
@@ -259,13 +259,13 @@ def test_flags_of_alignments(table):
     profile = Profile(generate="--beam 3", tests={"A": "test1"})
     settings = Settings(load_table(table), profile, "data", Path("out"), generate=("--subset", "valid"))
     assert settings.job(settings.table.row("ours"), 1).generate[5:] == shlex.split("--layer 1 --head 0 --subset valid")
-    assert settings.subset == "valid" and list(settings.jobs(1)[0].steps()) == ["train", "generate"]
+    assert settings.tests == {ALL: "valid"} and list(settings.jobs(1)[0].steps()) == ["train", "generate"]
 
 
 @pytest.mark.parametrize(("flags", "subset"), [("", "test"), ("--gen-subset valid", "valid"), ("--gen-subset=a", "a")])
 def test_the_set_that_is_translated(table, flags, subset):
     settings = Settings(load_table(table), Profile(), "data", Path("out"), generate=tuple(shlex.split(flags)))
-    assert settings.subset == subset
+    assert settings.tests == {ALL: subset}
 
 
 def test_the_set_that_rows_translate(table):
@@ -273,10 +273,11 @@ def test_the_set_that_rows_translate(table):
     table.write_text(TABLE.replace('"--hidden-dim 8"', '"--hidden-dim 8", generate: --gen-subset valid'))
     with pytest.raises(ValueError, match="the rows translate different sets, test, valid: let all translate one"):
         Settings(load_table(table), Profile(), "data", Path("out"))
-    assert Settings(load_table(table, ["ours"]), Profile(), "data", Path("out")).subset == "valid"
+    assert Settings(load_table(table, ["ours"]), Profile(), "data", Path("out")).tests == {ALL: "valid"}
     of_the_paper = load_table(ROOT / "examples" / "tables" / "abd_figure2.yaml")
-    assert Settings(of_the_paper, Profile(), "data", Path("out")).subset == "valid"
-    assert Settings(of_the_paper, Profile(), "data", Path("out"), generate=("--gen-subset", "test1")).subset == "test1"
+    assert Settings(of_the_paper, Profile(), "data", Path("out")).tests == {ALL: "valid"}
+    settings = Settings(of_the_paper, Profile(), "data", Path("out"), generate=("--gen-subset", "test1"))
+    assert settings.tests == {ALL: "test1"}
 
 
 def test_each_named_test_is_translated_in_a_step_of_its_own(table):

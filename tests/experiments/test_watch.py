@@ -105,7 +105,7 @@ class Terminal:
 def test_a_table_that_runs(tmp_path):
     wait = "timeout 60 bash -c 'until test -e {}; do sleep 0.1; done'"
     begin = echo(SETTINGS, step(0, 20), valid(20, 8.5), step(30, 40))
-    script = f"{begin}; {wait.format('go')}; {echo(valid(50, 6.25), step(60, 60))}; {wait.format('end')}"
+    script = f"{begin}\n{wait.format('go')}; {echo(valid(50, 6.25), step(60, 60))}; {wait.format('end')}"
     jobs = [make_job(tmp_path, "first", script), make_job(tmp_path, "second", "true", needs=("first",))]
     first = jobs[0].folder.path
     write_plan(tmp_path, jobs)

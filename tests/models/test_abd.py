@@ -188,18 +188,18 @@ class TestReverseContext:
         for seed in range(5):
             model = make_abd(seed=seed)
             src, _, _ = batch(seed)
-            found = search(model, src)
+            tokens, reverse = search(model, src)
             for i, row in enumerate(src):
                 words = without_padding(row)
                 expected = greedy_reverse(weights(model), words, 2 * len(words))
-                assert without_padding(found.inputs[i]) == expected
-                assert (~found.padding_mask[i]).sum() == len(expected)
+                assert [EOS, *without_padding(tokens[i])[:-1]] == expected
+                assert (~reverse.padding_mask[i]).sum() == len(expected)
 
     def test_length_of_the_reverse_translation(self):
         model = make_abd(max_reverse_len_a=0.5, max_reverse_len_b=2)
         model.decoder.backward_decoder.output.bias.data[EOS] = -1e9  # it never ends by itself
-        found = search(model, batch()[0])
-        assert (~found.padding_mask).sum(1).tolist() == [int(0.5 * n + 2) for n, _ in LENGTHS]
+        _, reverse = search(model, batch()[0])
+        assert (~reverse.padding_mask).sum(1).tolist() == [int(0.5 * n + 2) for n, _ in LENGTHS]
 
     @pytest.mark.parametrize("mode", ["train", "eval"])
     @pytest.mark.parametrize("make", [make_abd, make_rnmt])
@@ -253,7 +253,7 @@ class TestReverseContext:
         model = make_abd(input_dropout=0.5)
         source = model.encoder(batch()[0])  # without dropout
         start = model.decoder.begin_backward(source)
-        searches = [model.train(mode).decoder.search(source, start).outputs for mode in (True, False)]
+        searches = [model.train(mode).decoder.search(source, start)[0] for mode in (True, False)]
         assert torch.equal(*searches)
 
     @REVERSE

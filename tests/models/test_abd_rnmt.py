@@ -160,10 +160,10 @@ class TestTraining:
         model = make_rnmt(dropout=0.5, activation_dropout=0.5, attention_dropout=0.5)
         source = model.encoder(batch()[0])  # without dropout
         start = model.decoder.begin_backward(source)
-        searches = [model.train(mode).decoder.search(source, start) for mode in (True, False)]
-        assert torch.equal(searches[0].outputs, searches[1].outputs)
-        assert torch.equal(searches[0].states, searches[1].states)
-        assert not searches[0].states.requires_grad
+        training, evaluation = (model.train(mode).decoder.search(source, start) for mode in (True, False))
+        assert torch.equal(training[0], evaluation[0])
+        assert torch.equal(training[1].states, evaluation[1].states)
+        assert not training[1].states.requires_grad
 
     def test_training_goes_on_with_dropout_after_the_search(self):
         model = make_rnmt(dropout=0.5).train()

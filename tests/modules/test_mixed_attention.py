@@ -54,7 +54,7 @@ def test_new_tokens_do_not_see_later_ones(window, expected):
     """Two hypotheses of a sentence of one word, with two new tokens each; the slots of a token are side by side."""
     keys = [torch.zeros(1, 1, 1, 2)]
     source = SourceCache(keys, keys, torch.tensor([[False]]))
-    target = TargetCache.beside(source, rows=2)
+    target = TargetCache(source, rows=2)
     target.reserve(2)
     mask = step_mask(source, target, window)[0, 0].eq(0).int()
     assert mask[:, 0].all() and mask[:, 1:].tolist() == expected
@@ -64,7 +64,7 @@ def test_new_tokens_do_not_see_later_ones(window, expected):
 def test_masks_of_a_single_new_token_are_those_of_each_window(tokens_before):
     keys = [torch.zeros(2, 1, 3, 2)]
     source = SourceCache(keys, keys, torch.tensor([[False, False, False], [True, False, False]]))
-    target = TargetCache.beside(source, rows=4)
+    target = TargetCache(source, rows=4)
     for _ in range(tokens_before):
         target.reserve(1)
         target.advance()

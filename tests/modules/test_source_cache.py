@@ -28,7 +28,7 @@ def test_any_order_is_followed():
 def test_both_caches_group_rows_alike():
     for beam, order in ((1, [0, 0, 0, 1, 1, 1]), (4, [0, 1, 4, 5]), (1, [1, 1]), (3, [5, 0, 2, 1]), (2, [2, 3])):
         source = source_cache().reorder(torch.arange(2).repeat_interleave(beam))
-        target = TargetCache(1, 2, beam, heads=2, head_dim=4, like=torch.zeros(()))
+        target = TargetCache(source, rows=2 * beam)
         target.reserve(1)
         target.advance()
         target.reorder(torch.tensor(order))

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from lwc_fairseq.modules.mixed_attention import TargetCache
+from lwc_fairseq.modules.mixed_attention import SourceCache, TargetCache
 
 
 def held(cache, keys):
@@ -28,7 +28,9 @@ def held(cache, keys):
 )
 def test_target_cache_is_what_copying_would_make(orders):
     """A cache of two sentences with three hypotheses each, and a tensor of keys that is copied in every step."""
-    cache, copied = TargetCache(2, 2, 3, heads=2, head_dim=4, like=torch.zeros(())), torch.zeros(6, 0, 2, 4)
+    keys = (torch.zeros(2, 2, 5, 4),) * 2  # of two layers with two heads of width 4
+    source = SourceCache(keys, keys, padding_mask=torch.zeros(2, 5, dtype=torch.bool))
+    cache, copied = TargetCache(source, rows=6), torch.zeros(6, 0, 2, 4)
     for order in orders:
         rows = len(copied)
         new = torch.randn(2, rows, 1, 2, 2, 4)  # layer, row, one token, keys or values, head, d/H
