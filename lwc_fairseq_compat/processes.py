@@ -59,9 +59,9 @@ def call_main_on_devices(call_main, cfg, main, **kwargs):
             )
     if cfg.common.bf16 and importlib.util.find_spec("torch_xla") is None:
         cfg.common.tpu = training.tpu = False
-    is_launched = training.distributed_init_method is not None
+    has_address = training.distributed_init_method is not None
     infer_init_method(training)
-    if cfg.common.cpu and not is_launched and str(training.distributed_init_method).startswith("tcp://localhost:"):
+    if cfg.common.cpu and not has_address and str(training.distributed_init_method).startswith("tcp://localhost:"):
         training.distributed_init_method, training.distributed_world_size = None, 1  # not one for each GPU
     if training.distributed_init_method and cfg.common.cpu and training.distributed_backend == "nccl":
         training.distributed_backend = "gloo"
