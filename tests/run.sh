@@ -13,6 +13,6 @@ bash examples/setup_env.sh
 .venv/bin/mypy
 if [ "${1:-}" = --all ]; then
   shift
-  set -- -m "long or not long" "$@"
+  set -- -m "long or not long" -o faulthandler_timeout=7200 "$@"
 fi
 OMP_NUM_THREADS=1 .venv/bin/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder "$@"

@@ -25,13 +25,13 @@ PANELS = {
     ),
     "DeepAtt": (
         *("rnnsearch", "deepatt_1", "deepatt_3", "deepatt", "deepnmt", "vdeepatt", "wideatt", "mheadnmt", "udeepatt"),
-        "lstm",
+        *("lstm", "rnnsearch_width168"),
     ),
-    "ABD": ("rnnsearch", "r2l", "nsc_rt", "nsc_hs", "abd", "rnmt", "abd_rnmt"),
+    "ABD": ("rnnsearch", "r2l", "nsc_rt", "nsc_hs", "abd", "abd_translations", "rnmt", "abd_rnmt"),
     "ABD (RR)": ("abd", "abd_rr"),
     "LWC, 7,000 pairs": ("transformer_7000", "lwc_7000", "lwc_windows_7000"),
 }
-"""The rows of models.yaml and windows.yaml in each panel. ABD (RR) has one of its own, because its losses are far from
+"""The models of the tables of losses in each panel. ABD (RR) has one of its own, because its losses are far from
 the others."""
 
 
@@ -59,7 +59,12 @@ def draw(losses: dict[str, Losses]) -> Figure:
 
 
 def choose_panels(losses: dict[str, Losses]) -> dict[str, dict[str, Losses]]:
-    """Return the models of each panel. A panel that has no model beside those of the panels before it is left out."""
+    """Return the models of each panel. A panel that has no model beside those of the panels before it is left out.
+
+    Raises UserError if a model has no panel.
+    """
+    if homeless := losses.keys() - {model for models in PANELS.values() for model in models}:
+        raise UserError(f"{', '.join(sorted(homeless))}: in no panel: add each model to PANELS in {__file__}")
     panels, shown = {}, set()
     for title, models in PANELS.items():
         panel = {model: losses[model] for model in models if model in losses}

@@ -41,8 +41,18 @@ def test_a_seed_that_the_table_does_not_have(tmp_path):
     assert message == f"learning_curves: error: {table}: no losses with seed 4"
 
 
-def test_the_panels_contain_all_trained_rows():
+def test_a_model_without_a_panel_is_named(tmp_path):
+    table = tmp_path / "losses.tsv"
+    table.write_text(LOSSES + "transfomer\t2\t10\t5\t5\n")
+    message = refused("python", MULTI30K / "learning_curves.py", table, "--out", tmp_path / "curves.png")
+    assert message.startswith("learning_curves: error: transfomer: in no panel: add each model to PANELS in ")
+    assert not (tmp_path / "curves.png").exists()
+
+
+def test_the_panels_contain_all_trained_models():
     trained = {row.name for row in load_table(MULTI30K / "models.yaml").rows if row.arch}
     windows = {row.name for row in load_table(MULTI30K / "windows.yaml").rows}
     trained |= windows | {f"{name}_7000" for name in windows - {"abd_lwc_windows"}}  # that was not trained on so few
+    for table in (ROOT / "examples" / "results").glob("multi30k_losses*.tsv"):
+        trained |= {line.partition("\t")[0] for line in table.read_text().splitlines()[1:]}
     assert {model for models in load_script().PANELS.values() for model in models} == trained
