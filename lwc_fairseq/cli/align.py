@@ -8,7 +8,7 @@ from lwc_fairseq_compat import UserError
 
 from ..files import import_plugins, make_place, write_whole
 from ..pages import markdown_table
-from .arguments import add_first, add_user_dir, check_first, number_or_all
+from .arguments import add_checkpoint, add_first, add_user_dir, check_first, number_or_all
 
 
 def add_align(commands) -> None:
@@ -22,10 +22,10 @@ def add_align(commands) -> None:
         "sentencepiece (U+2581).",
     )
     add = align.add_argument
-    add("checkpoint", help="a model of this plugin, or fairseq's Transformer; or a pack, or the address of one")
+    add_checkpoint(align)
     add("--data", required=True, help="a folder that fairseq-preprocess wrote")
     add_user_dir(align)
-    add("--subset", default="test", help="the subset of the data (default: test)")
+    add("--subset", default="test", metavar="NAME", help="the subset of the data (default: test)")
     add("--layer", type=number_or_all, default="all", metavar="K", help="layer, from 0, or all for the mean (default)")
     add("--head", type=number_or_all, default="all", metavar="H", help="head, from 0, or all for the mean (default)")
     add("--out", type=Path, metavar="FILE", help="output file (default: standard output)")
@@ -42,7 +42,7 @@ def add_aer(commands) -> None:
         "i-j (sure) and ipj or i?j (possible). All links are between words, not sub-words.",
     )
     aer.add_argument("hypothesis", type=Path, metavar="HYP", help="links i-j, counted from 0, one sentence per line")
-    aer.add_argument("gold", type=Path, metavar="GOLD")
+    aer.add_argument("gold", type=Path, metavar="GOLD", help="gold links, one sentence per line")
     add_first(aer)
     aer.set_defaults(call=aer_command)
 

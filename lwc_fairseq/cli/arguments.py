@@ -16,12 +16,15 @@ if TYPE_CHECKING:
 
 def add_translator(command, given: str) -> None:
     """Add what :func:`load_with_attention` reads. `given` begins a sentence of the help, such as "sentences are"."""
-    command.add_argument(
-        "checkpoint", help="a model of this plugin, or fairseq's Transformer; or a pack, or the address of one"
-    )
-    command.add_argument("--data", metavar="DIR", help="the folder of binary data (default: that of the training)")
+    add_checkpoint(command)
+    command.add_argument("--data", help="the folder of binary data (default: that of the training)")
     add_subwords(command, given)
     add_user_dir(command)
+
+
+def add_checkpoint(command) -> None:
+    model = "a model of this plugin, or fairseq's Transformer; or a pack, or the address of one"
+    command.add_argument("checkpoint", metavar="CHECKPOINT", help=model)
 
 
 def load_with_attention(args: argparse.Namespace) -> "Translator":

@@ -29,8 +29,8 @@ def add_attention(commands) -> None:
     )
     add = attention.add_argument
     add_translator(attention, "--source and --target are")
-    add("--source", required=True, type=utf8, help="a sentence")
-    add("--target", type=utf8, help="its translation (default: the model's own)")
+    add("--source", required=True, type=utf8, metavar="TEXT", help="a sentence")
+    add("--target", type=utf8, metavar="TEXT", help="its translation (default: the model's own)")
     add(
         "--layer",
         type=lambda text: text if text == "mean" else number_or_all(text),

@@ -20,7 +20,7 @@ def add_average(commands) -> None:
     average.add_argument(
         "--last", type=positive, metavar="N", help="average the checkpoints of the last N epochs in the folder"
     )
-    average.add_argument("--out", required=True, type=Path, metavar="FILE")
+    average.add_argument("--out", required=True, type=Path, metavar="FILE", help="the checkpoint to write")
     average.set_defaults(call=average_command)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lwc_fairseq_compat import UserError
 
-from .arguments import add_user_dir
+from .arguments import add_checkpoint, add_user_dir
 
 
 def add_export(commands) -> None:
@@ -15,13 +15,9 @@ def add_export(commands) -> None:
         description="Write a folder with a model as ONNX graphs, its vocabulary and translate.py, a program that needs "
         "numpy and onnxruntime, but neither PyTorch nor fairseq.",
     )
-    export.add_argument(
-        "checkpoint", help="a model of this plugin, or fairseq's Transformer; or a pack, or the address of one"
-    )
-    export.add_argument("folder", type=Path, help="where everything goes; must not exist")
-    export.add_argument(
-        "--data", type=Path, help="a folder that fairseq-preprocess wrote (default: that of the training)"
-    )
+    add_checkpoint(export)
+    export.add_argument("folder", type=Path, metavar="FOLDER", help="where everything goes; must not exist")
+    export.add_argument("--data", type=Path, help="the folder of binary data (default: that of the training)")
     export.add_argument("--int8", action="store_true", help="write the weights of products as 8-bit whole numbers")
     add_user_dir(export)
     export.set_defaults(call=export_command)

@@ -47,7 +47,6 @@ def add_import(commands) -> None:
     command.add_argument("new", type=Path, metavar="NEW", help="the file to write")
     command.add_argument(
         "--data",
-        metavar="DIR",
         help="the folder with the dictionaries of the model, which later commands then take by default",
     )
     command.set_defaults(call=import_command)

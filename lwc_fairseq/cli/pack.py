@@ -16,10 +16,8 @@ def add_pack(commands) -> None:
         "and a model card. `translate`, `attention`, `align`, `reverse`, `serve`, `export`, and `load` in Python take "
         "a pack in place of a checkpoint.",
     )
-    pack.add_argument("checkpoint", type=Path)
-    pack.add_argument(
-        "--data", type=Path, required=True, metavar="DIR", help="the folder of binary data, with text.yaml"
-    )
+    pack.add_argument("checkpoint", type=Path, metavar="CHECKPOINT", help="the trained model")
+    pack.add_argument("--data", type=Path, required=True, help="the folder of binary data, with text.yaml")
     pack.add_argument("--card", type=Path, required=True, metavar="FILE", help="the model card, in Markdown")
     pack.add_argument("--out", type=Path, required=True, metavar="FILE", help="the pack; its name usually ends in .zip")
     pack.set_defaults(call=pack_command)

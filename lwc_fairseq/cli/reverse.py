@@ -21,6 +21,7 @@ def add_reverse(commands) -> None:
     add = reverse.add_argument
     add(
         "checkpoint",
+        metavar="CHECKPOINT",
         help="a model that was trained with --task concat_translation --reverse-target; or a pack, or the address of "
         "one",
     )

@@ -39,7 +39,7 @@ def add_table(commands) -> None:
         help="a table of the papers by name, such as lwc_table3, or a file of your own",
     )
     add("--data", required=True, help="a folder that fairseq-preprocess wrote")
-    add("--out", required=True, type=Path, help="a folder for checkpoints, logs and results")
+    add("--out", required=True, type=Path, metavar="DIR", help="a folder for checkpoints, logs and results")
     add_user_dir(table)
     add("--profile", type=Path, metavar="PROFILE", help="sizes and flags for smaller data: demo, multi30k, or a file")
     add("--rows", nargs="+", metavar="NAME", help="run only these rows and the rows that they need")
@@ -376,7 +376,7 @@ def add_report(commands) -> None:
     add = report.add_argument
     add("folder", type=Path, metavar="DIR", help="the folder that `table` wrote to")
     add("--out", type=Path, metavar="FILE.html", help="default: DIR/report.html")
-    add("--data", metavar="DIR", help="the binary data (default: the folder that was given to `table`)")
+    add("--data", help="the binary data (default: the folder that was given to `table`)")
     add("--gold", type=Path, metavar="FILE", help="gold alignments of the test set, for a table of AER")
     add_first(report)
     add_user_dir(report, more=" (default: those of `table`)")

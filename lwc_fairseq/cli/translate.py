@@ -33,7 +33,7 @@ def add_translate(commands) -> None:
         metavar="CHECKPOINT",
         help="a model, or a pack with one, or the address of a pack; several are an ensemble",
     )
-    add("--data", metavar="DIR", help="the folder of binary data (default: that of the training)")
+    add("--data", help="the folder of binary data (default: that of the training)")
     add_subwords(translate, "the lines are")
     add("--beam", type=positive, default=5, metavar="N", help="beam width (default: 5)")
     add("--lenpen", type=float, default=1.0, metavar="ALPHA", help="length penalty (default: 1)")

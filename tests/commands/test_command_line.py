@@ -51,6 +51,14 @@ def test_help_imports_nothing_but_python(arguments):
     assert not names
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_explains_each_argument(command):
+    (commands,) = (action for action in cli.parser()._actions if action.dest == "command")
+    for argument in commands.choices[command]._actions:
+        assert argument.help, argument.dest
+        assert argument.option_strings or argument.metavar, f"{argument.dest} is in small letters"
+
+
 @pytest.mark.parametrize(("arguments", "message"), MISTAKES, ids=[" ".join(words) for words, _ in MISTAKES])
 def test_a_mistake_is_told_before_anything_is_imported(arguments, message):
     done, names = start(*arguments)
