@@ -1,5 +1,6 @@
 """Trained models in Python: `load(checkpoint).translate(["…"])`."""
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,6 +26,8 @@ from lwc_fairseq_compat.search_options import check_names_and_types, check_searc
 
 from .packs import MODEL, is_address, is_pack, unpack
 from .preparation import Words, check_direction, make_subwords, read_preparation
+
+logger = logging.getLogger(__name__)
 
 Source = str | os.PathLike
 
@@ -89,7 +92,7 @@ class Translator(GeneratorHubInterface):
 
         Args:
             beam: the number of hypotheses that the search follows.
-            verbose: log the hypotheses.
+            verbose: log the sources, and the hypotheses with their scores.
 
         Raises:
             UserError: an argument is invalid, or there is no such option.
@@ -131,7 +134,7 @@ class Translator(GeneratorHubInterface):
         Args:
             tokenized_sentences: the tokens of each sentence, as `encode` returns them, or those of one.
             beam: the number of hypotheses that the search follows, and returns.
-            verbose: log the hypotheses.
+            verbose: log the sources, and the hypotheses with their scores.
             skip_invalid_size_inputs: has no effect, because sentences that are too long are truncated.
             inference_step_args: none but "prefix_tokens", (B, L), the beginnings of the translations, with padding
                 where they end. For a right-to-left model, they are the ends of the translations, the last word first.
@@ -149,8 +152,6 @@ class Translator(GeneratorHubInterface):
             )
         if not (prefix_allowed_tokens_fn is None or callable(prefix_allowed_tokens_fn)):
             raise UserError(f"generate: prefix_allowed_tokens_fn {prefix_allowed_tokens_fn!r}: give a function")
-        if verbose and options.get("print_alignment") == "soft":
-            raise UserError("generate: verbose shows hard alignments only: leave out print_alignment soft, or verbose")
         others = beam, verbose, skip_invalid_size_inputs, inference_step_args, prefix_allowed_tokens_fn
         if isinstance(tokenized_sentences, Tensor) and tokenized_sentences.dim() == 1:
             return self.generate([tokenized_sentences], *others, **options)[0]
@@ -170,9 +171,15 @@ class Translator(GeneratorHubInterface):
                     others = beam, verbose, False, {"prefix_tokens": prefix[None]}, allowed
                     hypotheses += self.generate([source], *others, **options)
                 return hypotheses
-            others = beam, verbose, False, {"prefix_tokens": prefixes.to(self.device)}, prefix_allowed_tokens_fn
+            inference_step_args = {"prefix_tokens": prefixes.to(self.device)}
+        others = False, False, inference_step_args, prefix_allowed_tokens_fn  # fairseq would log wrong source words
         with self.lock:
-            return super().generate(sources, *others, **options)
+            generated = super().generate(sources, beam, *others, **options)
+        for source, hypotheses in zip(sources, generated, strict=True) if verbose else ():
+            logger.info(f"S\t{self.src_dict.string(source)}")
+            for hypothesis in hypotheses:
+                logger.info(f"H\t{hypothesis['score']}\t{self.decode(hypothesis['tokens'])}")
+        return generated
 
     def binarize(self, sentence: str) -> Tensor:
         longest, _ = self.max_positions

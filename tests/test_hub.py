@@ -11,7 +11,7 @@ import pytest
 import torch
 from fairseq.sequence_generator import SequenceGeneratorWithAlignment
 
-from conftest import EACH_FAMILY, LONG, hypotheses, run
+from conftest import EACH_FAMILY, LONG, hypotheses, make_dictionary, run
 from lwc_fairseq import load
 from lwc_fairseq.models.lwc_transformer import LWCTransformerModel
 from lwc_fairseq_compat import UserError
@@ -207,11 +207,18 @@ def test_other_arguments_of_generate(model):
         model.generate(sources, sampling=True, prefix_allowed_tokens_fn=lambda *_: [2])
     with pytest.raises(UserError, match="prefix_allowed_tokens_fn allows no translation of a sentence"):
         model.generate(sources, prefix_allowed_tokens_fn=lambda *_: [7])
-    with pytest.raises(UserError, match="generate: verbose shows hard alignments only"):
-        model.generate(sources, verbose=True, print_alignment="soft")
     with pytest.raises(UserError, match="score: is for language models"):
         model.score(SENTENCES)
     assert model.translate([]) == [] and model.generate([]) == []
+
+
+def test_the_log_has_words_of_the_source_and_of_the_translations(model, caplog, monkeypatch):
+    """Each from its own dictionary."""
+    monkeypatch.setattr(model, "src_dict", make_dictionary(len(model.tgt_dict)))
+    with caplog.at_level("INFO", logger="lwc_fairseq.hub"):
+        ((best, other),) = model.generate([torch.tensor([5, 4, 2])], beam=2, verbose=True, print_alignment="soft")
+    hypotheses = [f"H\t{row['score']}\t{model.decode(row['tokens'])}" for row in (best, other)]
+    assert caplog.messages == ["S\tw1 w0", *hypotheses]
 
 
 @pytest.mark.parametrize(
