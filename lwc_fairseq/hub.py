@@ -172,9 +172,9 @@ class Translator(GeneratorHubInterface):
                     hypotheses += self.generate([source], *others, **options)
                 return hypotheses
             inference_step_args = {"prefix_tokens": prefixes.to(self.device)}
-        others = False, False, inference_step_args, prefix_allowed_tokens_fn  # fairseq would log wrong source words
-        with self.lock:
-            generated = super().generate(sources, beam, *others, **options)
+        arguments = {"inference_step_args": inference_step_args, "prefix_allowed_tokens_fn": prefix_allowed_tokens_fn}
+        with self.lock:  # not verbose, because fairseq logs source words from the target's dictionary
+            generated = super().generate(sources, beam, **arguments, **options)
         for source, hypotheses in zip(sources, generated, strict=True) if verbose else ():
             logger.info(f"S\t{self.src_dict.string(source)}")
             for hypothesis in hypotheses:
