@@ -1,4 +1,4 @@
-"""Half precision where there is no GPU: ``--bf16`` and ``--amp`` on a CPU, and ``--bf16`` in translation."""
+"""Half precision: ``--bf16`` and ``--amp`` on a CPU, ``--bf16`` in translation, and attention on a GPU."""
 
 import logging
 import time
@@ -7,10 +7,21 @@ from contextvars import ContextVar
 import torch
 
 from .errors import UserError, flag
-from .hooks import replaces
+from .hooks import mends, replaces
 
 BFLOAT16_DEVICE = ContextVar("BFLOAT16_DEVICE", default="")
 """The type of device, "cpu" or "cuda", on which a command computes in bfloat16; empty if it does not."""
+
+
+@mends("fairseq.modules.multihead_attention")
+def attend_without_cudnn(module):
+    """Let PyTorch's attention in half precision choose among its own kernels, and not those of cuDNN.
+
+    Why: from PyTorch 2.11 on, cuDNN comes first on GPUs such as the H200. It makes a plan for each shape, and batches
+    of sentences have hundreds of shapes. With a mask, gradients may be NaN
+    (https://github.com/pytorch/pytorch/issues/196678). Needed: PyTorch 2.11 and newer, on a GPU.
+    """
+    torch.backends.cuda.enable_cudnn_sdp(False)
 
 
 @replaces("fairseq.utils", "import_user_module")

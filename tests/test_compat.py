@@ -144,6 +144,11 @@ def test_workers_are_copies_of_the_process():
     assert run_python("-c", program).stdout == "fork\n"
 
 
+def test_attention_does_not_use_cudnn():
+    program = "import torch, fairseq; print(torch.backends.cuda.cudnn_sdp_enabled())"
+    assert run_python("-c", program).stdout == "False\n"
+
+
 def test_other_dataclasses_stay_as_they_are():
     from dataclasses import dataclass
 
