@@ -181,6 +181,10 @@ class Translator(GeneratorHubInterface):
                 logger.info(f"H\t{hypothesis['score']}\t{self.decode(hypothesis['tokens'])}")
         return generated
 
+    def string(self, tokens: Tensor) -> str:
+        # From a GPU, the dictionary would fetch them one by one.
+        return super().string(tokens.cpu() if isinstance(tokens, Tensor) else tokens)
+
     def binarize(self, sentence: str) -> Tensor:
         longest, _ = self.max_positions
         return truncate_source(super().binarize(sentence), longest)

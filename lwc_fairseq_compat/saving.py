@@ -54,6 +54,25 @@ def save_if_unsaved(trainer, val_loss, has_stepped=False):
         save_checkpoint(trainer.cfg.checkpoint, trainer, trainer._train_iterator, val_loss)
 
 
+@replaces("fairseq.utils", "move_to_cpu")
+def save_shared_weights_once(move_to_cpu, sample):
+    """Let a checkpoint hold a weight with several names once.
+
+    Why: of weights on a GPU or in half precision, fairseq makes a copy for each name. Needed: always.
+    """
+    from fairseq.utils import apply_to_sample
+
+    copies = {}
+
+    def copied_once(tensor):
+        place = (tensor.device, tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype)
+        if place not in copies:
+            (copies[place],) = move_to_cpu([tensor])
+        return copies[place]
+
+    return apply_to_sample(copied_once, sample)
+
+
 @replaces("fairseq.checkpoint_utils", "save_checkpoint")
 def save_under_each_name(_, cfg, trainer, epoch_itr, val_loss):
     """Save a checkpoint under each name that the options ask for, and then remove those that are too many.

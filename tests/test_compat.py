@@ -34,6 +34,19 @@ STOCK = {
 }
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_shared_weight_is_saved_once(dtype):
+    """Also where fairseq copies weights, as it does with those in half precision."""
+    model = make_transformer().to(dtype)
+    moved = utils.move_to_cpu({"model": model.state_dict(), "step": torch.tensor(3.0)})
+    assert moved["step"] == 3
+    weights = moved["model"]
+    places = {weight.data_ptr() for weight in weights.values()}
+    assert len(places) == len({weight.data_ptr() for weight in model.state_dict().values()}) < len(weights)
+    for name, weight in model.state_dict().items():
+        assert weights[name].dtype == torch.float32 and torch.equal(weights[name], weight.float())
+
+
 @pytest.mark.parametrize("ema_fp32", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_averages_of_shared_weights(ema_fp32, dtype):

@@ -58,6 +58,7 @@ class Training:
         model = self.task.build_model(cfg.model)
         self.task.load_dataset("train")
         self.trainer = Trainer(cfg, self.task, model, self.task.build_criterion(cfg.criterion))
+        self.trainer.cuda_env = None  # or fairseq would reset the peak of the memory after each update
         self.trainer.lr_step_begin_epoch(1)
         dataset = self.task.dataset("train")
         self.samples = [dataset.collater([dataset[index] for index in batch]) for batch in batches]

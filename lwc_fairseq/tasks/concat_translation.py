@@ -333,7 +333,7 @@ def reverse_lines(
         )
     src_tokens, (source, target) = sample["net_input"]["src_tokens"], dictionaries
     rows = sample["net_input"].get("reverse_tokens")  # (B, m), padded on the right
-    rows = model.reverse_translations(src_tokens) if rows is None else rows
+    rows = (model.reverse_translations(src_tokens) if rows is None else rows).cpu()  # one copy instead of one a token
     numbers = sample["id"].tolist() if "id" in sample else [""] * len(rows)
     lines = []
     for number, row, is_empty in zip(numbers, rows, has_no_words(src_tokens, source).tolist(), strict=True):
