@@ -143,8 +143,8 @@ class ABDConfig(ReverseContextOption, ReverseContextConfig):
     init_backward_from: Optional[str] = field(  # noqa: UP045 (fairseq knows this spelling only)
         default=None,
         metadata={
-            "help": "checkpoint from which the encoder and the backward decoder start: an `rnnsearch` of the same "
-            "sizes, trained with `--task concat_translation --reverse-target`"
+            "help": "checkpoint from which the encoder and the backward decoder start, except for the map to its first "
+            "state: an `rnnsearch` of the same sizes, trained with `--task concat_translation --reverse-target`"
         },
     )
 
@@ -287,10 +287,11 @@ class ABDModel(AsynchronousModel, RecurrentReverseModel):
         ŝ_j = GRU(s_{j-1}, E_{y_{j-1}}),  m_ef = Att(ŝ_j, h),  m_bf = Att(ŝ_j, s̃),  s_j = GRU(ŝ_j, [m_ef; m_bf])
         P(y_j | y_<j, x) = softmax(g(E_{y_{j-1}}, s_j, m_ef, m_bf))
 
-    In training and in generation, s̃ are the states of a greedy search. Gradients flow through these states, but not
-    through the choice of the tokens. With --reverse-context reference, s̃ are, in training, the states over the
-    reversed target. With translations, they are the states over reverse translations that stand beside the data, in
-    training and wherever else a loss is computed.
+    In training and in generation, s̃ are the states over the words that a greedy search chooses. In training, they are
+    computed again after the search, with dropout. Gradients flow through these states, but not through the choice of
+    the words. With --reverse-context reference, s̃ are, in training, the states over the reversed target. With
+    translations, they are the states over reverse translations that stand beside the data, in training and wherever
+    else a loss is computed.
 
     With a criterion other than `bidirectional_cross_entropy`, the model trains as with λ = 1. The readout and the
     output layer of the backward decoder then get no gradient, so training with several processes needs

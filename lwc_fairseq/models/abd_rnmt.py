@@ -290,10 +290,11 @@ class ABDRNMTModel(AsynchronousModel, RNMTModel):
     whose reset gate multiplies the state after the recurrent product. Dropout follows the embeddings, [h→_i; h←_i], and
     each term that is added to x_j.
 
-    In training and in generation, s̃ are the states of a greedy search. Gradients flow through these states, but not
-    through the choice of the tokens. With --reverse-context reference, s̃ are, in training, the states over the
-    reversed target. With translations, they are the states over reverse translations that stand beside the data, in
-    training and wherever else a loss is computed.
+    In training and in generation, s̃ are the states over the words that a greedy search chooses. In training, they are
+    computed again after the search, with dropout. Gradients flow through these states, but not through the choice of
+    the words. With --reverse-context reference, s̃ are, in training, the states over the reversed target. With
+    translations, they are the states over reverse translations that stand beside the data, in training and wherever
+    else a loss is computed.
 
     With a criterion other than `bidirectional_cross_entropy`, the model trains as with λ = 1.
     """

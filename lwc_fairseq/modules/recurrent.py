@@ -212,9 +212,9 @@ class ConditionalGRU(nn.Module):
         s_j = s^K_j
 
     With K = 1, it is the decoder of the dl4mt tutorial (Cho, Firat and others, 2015), except for the place of the reset
-    gate. With K > 1, it is the decoder of DeepAtt (eq. 6-8). With K = 0, it is a plain GRU. Instead of one memory, the
-    state may attend to a group of memories, as in asynchronous bidirectional decoding. One GRU then takes the
-    concatenation of their contexts.
+    gate, and for the attention, which is 2d wide there and has biases. With K > 1, it is the decoder of DeepAtt (eq.
+    6-8). With K = 0, it is a plain GRU. Instead of one memory, the state may attend to a group of memories, as in
+    asynchronous bidirectional decoding. One GRU then takes the concatenation of their contexts.
 
     Args:
         memory_dims: D of each memory, in groups.
@@ -659,8 +659,9 @@ class RecurrentDecoder(SteppingDecoder):
 @torch.no_grad()
 def initialize_recurrent(model: nn.Module, std: float, uniform: float = 0.0) -> None:
     """Draw the initial weights as Zhang, Xiong, Su (2018), section 4.2, do: recurrent weights are random orthogonal
-    matrices, and all other weights come from a normal distribution with mean zero. Biases and the embedding of padding
-    are zero. A model that gets its weights from a checkpoint draws none, because that takes longer than loading them.
+    matrices, and all other weights have mean zero and one standard deviation. The paper does not name their
+    distribution; here, as in dl4mt, it is normal. Biases and the embedding of padding are zero. A model that gets its
+    weights from a checkpoint draws none, because that takes longer than loading them.
 
     Args:
         std: the standard deviation of the normal distribution (paper: 0.01).

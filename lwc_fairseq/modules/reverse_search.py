@@ -58,8 +58,8 @@ class ReverseContextOption(ReverseLimits):
         default="greedy",
         metadata={
             "help": "the reverse translation that the forward decoder reads in training: that of a greedy search; with "
-            "`reference`, the reversed reference (RR in the paper); with `translations`, that which `lwc-fairseq "
-            "reverse` has made, as in the authors' program in PyTorch. Generation searches greedily"
+            "`reference`, the reversed reference (so we read RR in the paper); with `translations`, that which "
+            "`lwc-fairseq reverse` has made, as in the authors' program in PyTorch. Generation searches greedily"
         },
     )
 

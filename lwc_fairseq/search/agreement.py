@@ -5,6 +5,8 @@ A left-to-right model and a right-to-left model search separately. Then both mod
 search has found. The score of a hypothesis is the sum
 
     log P(y | x; left to right) + log P(reversed y | x; right to left)
+
+The ABD paper says that Liu et al. train both directions jointly. Here, the two models are trained separately.
 """
 
 from copy import copy
