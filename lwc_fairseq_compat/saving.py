@@ -66,7 +66,7 @@ def save_shared_weights_once(move_to_cpu, sample):
 
     def copied_once(tensor):
         place = (tensor.device, tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype)
-        if place not in copies:
+        if place not in copies or not tensor.data_ptr():  # empty, or of a class that does not tell its place
             (copies[place],) = move_to_cpu([tensor])
         return copies[place]
 
