@@ -71,7 +71,7 @@ is clear. [The results](../examples/results/multi30k.md) explain the names.
   those over sentences miss it more often, as the end of this section says. So a few verdicts are wrong.
 - **Seeds**: how many the first and the second model have. The translations of seed 1 of the Transformer and LWC were
   lost; [the results](../examples/results/multi30k.md#results) have their BLEU. One seed is seed 2, but those of
-  ABD within LWC, of RNMT and of ABD with RNMT are seed 1.
+  RNMT and of ABD with RNMT are seed 1.
 - **Command**: by its letter [below](#commands).
 
 Two or three seeds are few. A bootstrap over them is too narrow if runs differ much by their seeds. If they differ

@@ -70,8 +70,9 @@ def test_all_translations_are_shown(script):
     shown = {path for model in script.read_facts().models.values() for path in model.files().values()}
     kept = set(script.RESULTS.glob("multi30k_translations*/*.en"))
     assert {script.name(path) for path in kept - shown} == {
-        *(f"multi30k_translations_windows/lwc_windows_seed{seed}.en" for seed in (1, 2, 3)),
-        "multi30k_translations_windows/abd_lwc_windows_seed1.en",
+        f"multi30k_translations_windows/{model}_seed{seed}.en"
+        for model in ("lwc_windows", "abd_lwc_windows")
+        for seed in (1, 2, 3)
     }
 
 
