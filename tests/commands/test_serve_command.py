@@ -4,25 +4,34 @@ import re
 import signal
 import subprocess
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from http.client import HTTPConnection
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
 from browser import data_of_view, opened
 
-from conftest import FRONT_DOOR, refusal
+from conftest import FRONT_DOOR, ROOT, refusal
 from lwc_fairseq import load
 from lwc_fairseq.analysis.attention_server import LONGEST, PageServer
 
 
-@pytest.fixture(scope="module")
-def server(tiny_checkpoint, tiny_data):
-    with PageServer(load(str(tiny_checkpoint), str(tiny_data), attention=True), 0) as server:
+@contextmanager
+def serve(*of_model: Path) -> Iterator[PageServer]:
+    with PageServer(load(*map(str, of_model), attention=True), 0) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server
         server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def server(tiny_checkpoint, tiny_data):
+    with serve(tiny_checkpoint, tiny_data) as server:
+        yield server
 
 
 def get(server, source: str | None = None, path: str = "/", **headers: str) -> tuple[int, str]:
@@ -50,6 +59,13 @@ def test_a_sentence_is_translated(server):
     status, text = get(server, 'ba "de"')
     assert status == 200 and 'value="ba &quot;de&quot;"' in text
     assert data_in(text)["source"] == ["ba", '"de"<unk>', "</s>"] and len(data_in(text)["hypotheses"]) == 5
+
+
+def test_the_model_of_the_repository_reads_raw_text():
+    with serve(ROOT / "examples" / "multi30k" / "abd_lwc.zip") as server:
+        text = get(server, "Zwei Hunde spielen im Schnee.")[1]
+    assert "zwei hunde spielen im schnee . → two dogs play in the snow ." in text
+    assert data_in(text)["source"] == ["zwei", "hunde", "spielen", "im", "schnee", ".", "</s>"]
 
 
 @pytest.mark.parametrize(
