@@ -126,6 +126,10 @@ def random_batch(lengths: list[tuple[int, int]], types: int = 17, seed: int = 0,
     return pad(source, left=left_pad_source), pad(target, left=False)
 
 
+def without_padding(row: torch.Tensor) -> list[int]:
+    return row[row.ne(PAD)].tolist()
+
+
 def pad(sentences: list[torch.Tensor], left: bool) -> torch.Tensor:
     """Stack sentences with padding on one side."""
     width = max(len(sentence) for sentence in sentences)

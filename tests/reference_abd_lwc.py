@@ -95,11 +95,6 @@ def forward(weights, source, reversed_input, found, forward_input, **config) -> 
     return out["reversed"], out["forward"]
 
 
-def forward_logits(weights, source, found, forward_input, **config) -> Tensor:
-    """Logits (m, V) of the forward target; found has its first (start) and its last eos."""
-    return logits(weights, {"source": source, "found": found, "forward": forward_input}, **config)["forward"]
-
-
 def bidirectional_loss(forward_logits, forward_target, backward_logits, backward_target, lam, label_smoothing):
     """lam L(forward) + (1 - lam) L(backward). L, as fairseq's, is a sum over tokens y (not a mean, no padding) of
     (1 - eps - e) * -log p(y) + e * sum_{v in V} -log p(v), e = eps / (V - 1)."""

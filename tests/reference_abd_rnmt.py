@@ -10,13 +10,9 @@ import math
 import torch
 
 from reference_abd import END, PADDING, REVERSE, nll_and_smoothed
+from reference_deepatt import linear
 
 Tensor = torch.Tensor
-
-
-def linear(weights: dict[str, Tensor], name: str, x: Tensor) -> Tensor:
-    """y = W x + b, x one vector."""
-    return weights[f"{name}.weight"] @ x + weights[f"{name}.bias"]
 
 
 def layer_norm(weights: dict[str, Tensor], name: str, x: Tensor) -> Tensor:

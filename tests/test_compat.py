@@ -20,7 +20,7 @@ from fairseq.models.ema.ema import EMA
 from omegaconf import OmegaConf
 
 import lwc_fairseq_compat
-from conftest import LONG, TINY_TRAINING, hypotheses, make_transformer, random_batch, run, run_python
+from conftest import LONG, TINY_TRAINING, TWO_PROCESSES, hypotheses, make_transformer, random_batch, run, run_python
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.stack import FUSED_KERNEL_WEIGHTS
 
@@ -112,7 +112,7 @@ def test_stock_hydra_train_validate_interactive_and_score(tiny_data, tmp_path):
 @LONG
 def test_two_processes_train_and_resume_the_stock_transformer(tiny_data, tmp_path):
     train = (
-        *("torchrun", "--standalone", "--nproc_per_node", "2", "--no-python", "fairseq-train", tiny_data),
+        *(*TWO_PROCESSES, "fairseq-train", tiny_data),
         *("--arch", "transformer", *STOCK["transformer"], *TINY_TRAINING, "--save-dir", tmp_path),
     )
     run(*train, "--max-update", "2", OMP_NUM_THREADS="1")

@@ -100,20 +100,6 @@ def test_configurations_are_installed(installed, run_installed, elsewhere, tiny_
     assert (elsewhere / "hydra" / "out" / "checkpoint_last.pt").exists()
 
 
-@LONG
-def test_commands_in_another_folder_find_the_checkout(tiny_data, tmp_path):
-    run("fairseq-train", tiny_data, "--user-dir", "lwc_fairseq", *TRAIN, "--save-dir", "out", cwd=tmp_path)
-    assert (tmp_path / "out" / "checkpoint_last.pt").exists()
-
-
-@LONG
-def test_the_repository_in_place_of_the_package_is_refused(tiny_data, tmp_path):
-    (tmp_path / "lwc_fairseq").symlink_to(ROOT)
-    done = run("fairseq-train", tiny_data, "--user-dir", "lwc_fairseq", *TRAIN, cwd=tmp_path, check=False)
-    assert done.returncode
-    assert done.stderr.splitlines()[-1].endswith("is not the package: give lwc_fairseq/lwc_fairseq")
-
-
 def test_an_imported_plugin_is_known_by_any_path(tmp_path):
     (tmp_path / "link").symlink_to(ROOT)
     script = dedent(f"""
@@ -124,20 +110,6 @@ def test_an_imported_plugin_is_known_by_any_path(tmp_path):
             import_user_module(Namespace(user_dir=path))
     """)
     run_python("-c", script, cwd=tmp_path)
-
-
-@LONG
-def test_two_trainings_in_one_process(tiny_data, tmp_path):
-    script = dedent("""
-        import sys
-        from fairseq_cli.train import cli_main
-        for out in ("one", "two"):
-            sys.argv = ["fairseq-train", *sys.argv[1:], "--save-dir", out]
-            cli_main()
-    """)
-    arguments = (tiny_data, "--user-dir", "lwc_fairseq", *TRAIN)
-    run("python", "-c", script, *arguments, cwd=tmp_path)
-    assert (tmp_path / "one" / "checkpoint_last.pt").exists() and (tmp_path / "two" / "checkpoint_last.pt").exists()
 
 
 @pytest.fixture

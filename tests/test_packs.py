@@ -109,7 +109,7 @@ def test_an_address_is_fetched_once(pack, address):
     assert load(source.replace("127.0.0.1", "127.0.0.2")).translate(SENTENCES) == expected  # it is in the cache
 
 
-def test_an_address_that_does_not_work(pack, address, cache):
+def test_an_address_that_does_not_work(address, cache):
     wrong = "0" * 64
     for source, message in {
         address: f"{address}: add the checksum that is published with it: {address}#sha256=…",
@@ -145,7 +145,7 @@ def test_a_damaged_pack(pack, tmp_path, cache):
     assert not any(cache.iterdir())
 
 
-def test_an_address_that_ends_early(tmp_path):
+def test_an_address_that_ends_early():
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
             self.send_response(200)

@@ -28,7 +28,7 @@ import generation
 import torch
 import training
 from corpus import write_data
-from systems import FAMILIES, Family, System
+from systems import FAMILIES, Family
 from tqdm import trange
 
 from lwc_fairseq.experiments.identity import hardware
@@ -221,7 +221,7 @@ def write(args: argparse.Namespace, family: Family, speeds: list[list[float]], m
     name = "_".join(filter(None, [args.family, args.phase, args.device, *special]))
     args.out.mkdir(parents=True, exist_ok=True)
     write_whole(args.out / f"{name}.json", json.dumps(about, indent=1))
-    page = markdown(about, systems)
+    page = markdown(about)
     write_whole(args.out / f"{name}.md", page)
     print(page)
 
@@ -234,7 +234,7 @@ def device(args: argparse.Namespace) -> str:
     return ", ".join([hardware(), f"{torch.get_num_threads()} threads", *allocator])
 
 
-def markdown(about: dict, systems: tuple[System, ...]) -> str:
+def markdown(about: dict) -> str:
     with_memory = any(system["peak bytes"] for system in about["systems"])
     header = [
         "",
@@ -254,8 +254,7 @@ def markdown(about: dict, systems: tuple[System, ...]) -> str:
     lines = [f"# {about['family']}, {about['phase']}", "", *markdown_table(header, rows), ""]
     lines.append(
         f"{about['precision']}; {about['types']:,} types; {about['clock']}, medians of {about['blocks']} blocks. "
-        f"{about['date']}, "
-        f"{about['device']}, {about['versions']}."
+        f"{about['date']}, {about['device']}, {about['versions']}."
     )
     if with_memory:
         lines.append("Peak memory: on a CPU that of the whole process.")

@@ -288,7 +288,7 @@ def is_distinct(samples: np.ndarray) -> bool:
 
 @dataclass
 class Pair:
-    """Two runs of one model, which differ in nothing but the seed."""
+    """Two runs of one model with different seeds. The page says which pairs differ in more."""
 
     data: str
     difference: float

@@ -1,4 +1,4 @@
-"""Draw the losses of the results page: one panel for each paper's models.
+"""Draw the losses of the results page: in panels of models that are compared.
 
     python examples/multi30k/learning_curves.py examples/results/multi30k_losses.tsv --seed 2 --out curves.png
 

@@ -107,15 +107,18 @@ def count_attended(weights: Tensor, real: Tensor) -> float:
 
 
 def read(checkpoint: str, data: str, sentences: int) -> tuple[LWCTransformerModel, LWCTransformerModel, dict, int]:
-    """Return a new model, the trained model, a batch of the validation set, and the index of padding."""
+    """Return a new model, the trained model, a batch of the validation set, and the index of padding.
+
+    Raises UserError if a path does not exist, or the checkpoint is of another kind.
+    """
     for path in (checkpoint, data):
         if not Path(path).exists():
-            raise SystemExit(f"{path}: no such file or folder")
+            raise UserError(f"{path}: no such file or folder")
     (trained,), cfg, task = load_model_ensemble_and_task([checkpoint], arg_overrides={"data": data})
     if not isinstance(trained, LWCTransformerModel) or isinstance(trained, BidirectionalModel):
-        raise SystemExit(f"{checkpoint}: a {type(trained).__name__}: give a checkpoint of an LWC Transformer")
+        raise UserError(f"{checkpoint}: a {type(trained).__name__}: give a checkpoint of an LWC Transformer")
     if not isinstance(task, ConcatTranslationTask) or cfg.model.unshared_weights:
-        raise SystemExit(f"{checkpoint}: give a checkpoint of --task concat_translation, without --unshared-weights")
+        raise UserError(f"{checkpoint}: give a checkpoint of --task concat_translation, without --unshared-weights")
     return task.build_model(cfg.model), trained, first_sentences(task, sentences), task.target_dictionary.pad()
 
 

@@ -10,23 +10,16 @@ import argparse
 import json
 import shlex
 from pathlib import Path
-from typing import NamedTuple
-
-
-class Sample(NamedTuple):
-    source: str
-    reference: str
-    translation: str
 
 
 def lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()
 
 
-def samples(text: Path, model: Path, number: int) -> list[Sample]:
-    """Some translations, evenly spread over the test set."""
+def samples(text: Path, model: Path, number: int) -> list[tuple[str, ...]]:
+    """Some sources, references and translations, evenly spread over the test set."""
     sides = (lines(path) for path in (text / "test.de", text / "test.en", model / "test.en"))
-    rows = [Sample(*row) for row in zip(*sides, strict=True)]
+    rows = list(zip(*sides, strict=True))
     return rows[:: len(rows) // number][:number]
 
 
@@ -36,10 +29,10 @@ def print_summary(text: Path, model: Path, commands: Path) -> None:
         print(f"  {score['name']} = {score['score']}   ({score['signature']})")
 
     print("\nFive of the translations")
-    for sample in samples(text, model, 5):
-        print(f"  German       {sample.source}")
-        print(f"  reference    {sample.reference}")
-        print(f"  translation  {sample.translation}\n")
+    for source, reference, translation in samples(text, model, 5):
+        print(f"  German       {source}")
+        print(f"  reference    {reference}")
+        print(f"  translation  {translation}\n")
 
     print("Files")
     for what, path in (

@@ -48,10 +48,8 @@ class Place:
         folder, TABLE stands for that folder."""
         table = os.path.realpath(self.table)
         paths = [os.path.realpath(os.path.join(self.folder, part)) for part in word.split(os.pathsep)]
-        inside = [(path + os.sep).startswith(table + os.sep) for path in paths]
         return os.pathsep.join(
-            f"TABLE{path.removeprefix(table)}" if is_inside else path
-            for path, is_inside in zip(paths, inside, strict=True)
+            f"TABLE{path.removeprefix(table)}" if (path + os.sep).startswith(table + os.sep) else path for path in paths
         )
 
 

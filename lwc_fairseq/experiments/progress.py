@@ -78,7 +78,7 @@ class JobBar:
 
 
 class Progress:
-    """The progress of a training, read from the JSON lines in the log of fairseq-train."""
+    """The progress of a training, read from the log of fairseq-train."""
 
     def __init__(self, command: Command, bar: JobBar):
         self.limits = [float(last_value(command, flag) or 0) for flag in ("--max-update", "--max-epoch")]

@@ -34,9 +34,6 @@ SILENT_S = 600
 BETWEEN_STEPS_S = 5
 """For a moment after a step, a run has no process."""
 
-ENDED_UNSEEN = "has ended"
-"""What is shown of a job that SLURM has forgotten."""
-
 VERBS = {"train": "training", "average": "averaging", "generate": "translating"}
 
 
@@ -143,9 +140,9 @@ def runs_of_table(planned: list[Planned]) -> list[Run]:
     runs: dict[RunFolder, Run] = {}
     for run in planned:
         job = submissions.get(run.folder)
-        queued = queue.get(job, ENDED_UNSEEN if job.place == SLURM else UNKNOWN) if job else UNKNOWN
+        queued = queue.get(job, "" if job.place == SLURM else UNKNOWN) if job else UNKNOWN
         state, note = state_of(run, queued, runs)
-        said = f"job {job.number}: {queued}" if job and job.place == SLURM and queued != UNKNOWN else ""
+        said = f"job {job.number}: {queued or 'has ended'}" if job and job.place == SLURM and queued != UNKNOWN else ""
         runs[run.folder] = Run(run.folder.name, state, note, *read_log(run.folder.log("train")), said)
     return list(runs.values())
 
@@ -154,7 +151,7 @@ def state_of(run: Planned, queued: str, others: dict[RunFolder, Run]) -> tuple[s
     """Return the state of a run, and a note.
 
     Args:
-        queued: what SLURM says of its job, or UNKNOWN.
+        queued: what SLURM says of its job, nothing if SLURM has forgotten the job, or UNKNOWN.
         others: the runs before it.
     """
     folder = run.folder
@@ -164,7 +161,7 @@ def state_of(run: Planned, queued: str, others: dict[RunFolder, Run]) -> tuple[s
     doing = VERBS[step.partition(".")[0]]
     if has_process(folder, step):
         return RUNNING, doing
-    has_ended = not is_active(queued) or queued == ENDED_UNSEEN
+    has_ended = not is_active(queued)
     if queued != UNKNOWN and not has_ended:
         return (RUNNING, doing) if queued.split()[0] in ("RUNNING", "COMPLETING") else (WAITING, "")
     if folder.failure.exists():

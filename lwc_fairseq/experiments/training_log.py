@@ -127,7 +127,7 @@ def tail(log: Path, lines: int = 15) -> str:
 
 
 def text_of(log: Path) -> str:
-    return log.read_text(errors="replace") if log.exists() else ""
+    return log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
 
 
 def whole(text: str) -> int:

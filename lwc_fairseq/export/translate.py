@@ -248,9 +248,10 @@ class Text:
     """
 
     def __init__(self, folder: Path, settings: dict, detokenize: bool):
-        self.settings, self.detokenize = settings, detokenize
+        self.settings = settings
         source, target = (settings.get(side) for side in ("source", "target"))
         self.before: list[Callable[[str], str]] = []
+        self.after: list[Callable[[str], str]] = []
         if settings.get("normalize"):
             from sacremoses import MosesPunctNormalizer
 
@@ -280,7 +281,16 @@ class Text:
 
             pieces = self.pieces = SentencePieceProcessor(model_file=str(codes))
             self.before.append(lambda line: " ".join(pieces.encode(line, out_type=str)))
-        self.target = target
+        if detokenize and settings.get("case") == "truecase":
+            from sacremoses import MosesDetruecaser
+
+            detruecase = MosesDetruecaser().detruecase
+            self.after.append(lambda text: detruecase(text, return_str=True))
+        if detokenize and settings.get("tokenize_target", settings.get("tokenize")):
+            from sacremoses import MosesDetokenizer
+
+            join = MosesDetokenizer(target).detokenize
+            self.after.append(lambda text: join(text.split()))
 
     def encode(self, line: str) -> str:
         """Return the tokens of a line, separated by spaces."""
@@ -290,19 +300,12 @@ class Text:
 
     def decode(self, text: str) -> str:
         """Convert the tokens of a translation, separated by spaces, to text."""
-        settings = self.settings
         if self.pieces:
             text = text.replace(" ", "").replace("▁", " ").strip()
-        elif settings.get("bpe"):
+        elif self.settings.get("bpe"):
             text = f"{text} ".replace("@@ ", "").strip()
-        if not self.detokenize:
-            return text
-        from sacremoses import MosesDetokenizer, MosesDetruecaser
-
-        if settings.get("case") == "truecase":
-            text = MosesDetruecaser().detruecase(text, return_str=True)
-        if settings.get("tokenize_target", settings.get("tokenize")):
-            text = MosesDetokenizer(self.target).detokenize(text.split())
+        for change in self.after:
+            text = change(text)
         return text
 
 
@@ -348,6 +351,8 @@ def main() -> None:
     model = Model(Path(__file__).parent, args.threads, args.detokenize)
     if args.beam > model.settings["largest_beam"]:
         sys.exit(f"translate: error: --beam {args.beam}: this model can have {model.settings['largest_beam']}")
+    if args.detokenize and not model.settings["text"]:
+        sys.exit("translate: error: --detokenize: the data had no text.yaml, which says how: leave the option out")
     search = {"beam": args.beam, "lenpen": args.lenpen, "gnmt_length_penalty": args.gnmt_length_penalty}
     size = 1 if sys.stdin.isatty() else 1024  # lines that are read before they are translated
     while lines := [line.removesuffix("\n") for line in islice(sys.stdin, size)]:

@@ -97,7 +97,7 @@ def test_without_scripts_there_are_a_few(tmp_path):
     assert '<section class="differences" id="differences" hidden>' in text
 
 
-def test_a_page_holds_those_that_differ_most(tmp_path):
+def test_a_page_holds_those_that_differ_most():
     references = ["a b c d e f"] * (MOST + 5)
     systems = {"a": references, "b": ["a b c d e f"] * 3 + ["a b c d"] * (MOST + 1) + ["x"]}
     text = view_of(Sentences(systems, [references]))

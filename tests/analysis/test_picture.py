@@ -23,7 +23,7 @@ def texts(svg: str) -> list[str]:
     return [html.unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", svg)]
 
 
-def overlap(figure, labels) -> bool:
+def overlap(labels) -> bool:
     boxes = [label.get_window_extent() for label in labels]
     return any(a.padded(-0.5).overlaps(b.padded(-0.5)) for a, b in itertools.combinations(boxes, 2))
 
@@ -37,7 +37,7 @@ def test_a_sentence_of_70_words_is_readable(both):
     figure = make_figure([panel] * 2, [" ".join(tokens)] * 2)
     figure.draw_without_rendering()
     for axes in figure.axes[:2]:
-        assert not overlap(figure, axes.get_xticklabels()) and not overlap(figure, axes.get_yticklabels())
+        assert not overlap(axes.get_xticklabels()) and not overlap(axes.get_yticklabels())
         assert axes.get_window_extent().width / figure.dpi / len(columns) > 0.95 * CELL
     (title,), whole = figure.texts, figure.bbox
     box = title.get_window_extent()

@@ -9,20 +9,19 @@ import torch
 from fairseq.checkpoint_utils import load_model_ensemble_and_task
 from sacrebleu import corpus_bleu
 
-from conftest import LONG, ROOT, TINY_TRAINING, assert_resumed, hypotheses, run
+from conftest import LONG, ROOT, TASK, TINY_TRAINING, TWO_PROCESSES, assert_resumed, hypotheses, run
 from lwc_fairseq import load
 from lwc_fairseq.analysis.translations import read_generated
 from lwc_fairseq.experiments.table_file import load_table
 
 SIZES = ("--embed-dim", "12", "--hidden-dim", "16", "--init-std", "0.1")
-CONCAT = ("--user-dir", "lwc_fairseq", "--task", "concat_translation")
-GENERATE = (*CONCAT, "--beam", "3", "--max-len-b", "12", "--cpu")
+GENERATE = (*TASK, "--beam", "3", "--max-len-b", "12", "--cpu")
 BIDIRECTIONAL = ("--criterion", "bidirectional_cross_entropy")
 
 
 def train(data, out, arch, *flags, **settings):
     return run(
-        "fairseq-train", data, *CONCAT, "--arch", arch, *SIZES, *TINY_TRAINING, "--save-dir", out, *flags, **settings
+        "fairseq-train", data, *TASK, "--arch", arch, *SIZES, *TINY_TRAINING, "--save-dir", out, *flags, **settings
     )
 
 
@@ -92,8 +91,8 @@ def test_ensemble_with_another_model(tiny_data, abd, left_to_right):
 @LONG
 def test_two_processes_validate_with_bleu_and_interactive_translates(tiny_data, tmp_path):
     run(
-        *("torchrun", "--standalone", "--nproc_per_node", "2", "--no-python", "fairseq-train", tiny_data),
-        *(*CONCAT, "--arch", "abd", *SIZES, *TINY_TRAINING, *BIDIRECTIONAL, "--max-update", "2", "--eval-bleu"),
+        *(*TWO_PROCESSES, "fairseq-train", tiny_data),
+        *(*TASK, "--arch", "abd", *SIZES, *TINY_TRAINING, *BIDIRECTIONAL, "--max-update", "2", "--eval-bleu"),
         *("--save-dir", tmp_path),
         OMP_NUM_THREADS="1",
     )

@@ -4,14 +4,10 @@ import shutil
 from types import SimpleNamespace
 
 import pytest
-import torch
-from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 
-from conftest import LONG, TINY_LWC, TINY_TRAINING, binarize, hypotheses, refused, run
+from conftest import LONG, TASK, TINY_LWC, TINY_TRAINING, binarize, hypotheses, refused, run
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.precision import check_precision
-
-CONCAT = ("--user-dir", "lwc_fairseq", "--task", "concat_translation")
 
 
 def train(data, out, *flags):
@@ -89,40 +85,12 @@ def test_weights_in_half_precision_on_a_cpu(name):
         check_precision(SimpleNamespace(**{**common, name: True}))
 
 
-def test_heads_that_do_not_divide_the_width(tiny_data, tmp_path):
-    message = refused(*train(tiny_data, tmp_path / "out", "--attention-heads", "3"))
-    assert "--embed-dim 16 is not divisible by --attention-heads 3" in message
-
-
-def truncated(whole, path):
-    path.write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
-
-
-def emptied(whole, path):
-    path.write_bytes(b"")
-
-
-def of_text(whole, path):
-    path.write_text("These are no weights.\n")
-
-
-def foreign(whole, path):
-    torch.save({"weights": torch.zeros(3)}, path)
-
-
-@pytest.mark.parametrize("damage", [truncated, emptied, of_text, foreign], ids=lambda damage: damage.__name__)
-def test_unreadable_checkpoints(damage, tiny_checkpoint, tmp_path):
-    path = tmp_path / "checkpoint_last.pt"
-    damage(tiny_checkpoint, path)
-    with pytest.raises(UserError, match=f"cannot read checkpoint {path}"):
-        load_checkpoint_to_cpu(str(path))
-
-
 def test_a_truncated_checkpoint_is_refused_and_kept(tiny_data, tiny_checkpoint, tmp_path):
     path = tmp_path / "checkpoint_last.pt"
-    truncated(tiny_checkpoint, path)
-    before = path.read_bytes()
-    message = refused("fairseq-generate", tiny_data, "--path", path, *CONCAT, "--cpu")
+    whole = tiny_checkpoint.read_bytes()
+    before = whole[: len(whole) // 2]
+    path.write_bytes(before)
+    message = refused("fairseq-generate", tiny_data, "--path", path, *TASK, "--cpu")
     assert message.startswith(f"fairseq-generate: error: cannot read checkpoint {path}")
     # and training does not start again over it
     assert f"cannot read checkpoint {path}" in refused(*train(tiny_data, tmp_path, "--max-update", "20"))
@@ -131,7 +99,7 @@ def test_a_truncated_checkpoint_is_refused_and_kept(tiny_data, tiny_checkpoint, 
 
 def test_a_checkpoint_of_another_dictionary(tiny_text, tiny_checkpoint, tmp_path):
     data = binarize(tiny_text, tmp_path / "bin", "--joined-dictionary", "--nwordssrc", "20")
-    message = refused("fairseq-generate", data, "--path", tiny_checkpoint, *CONCAT, "--cpu", "--skip-dictionary-check")
+    message = refused("fairseq-generate", data, "--path", tiny_checkpoint, *TASK, "--cpu", "--skip-dictionary-check")
     assert "the checkpoint does not fit this LWCTransformerModel" in message and "size mismatch" in message
 
 
@@ -143,7 +111,7 @@ def test_training_on_a_checkpoint_of_another_size(tiny_data, tiny_checkpoint, tm
 
 def test_a_line_too_long(tiny_data, tiny_checkpoint):
     """fairseq-interactive cuts it, and the order stays."""
-    flags = ("--path", tiny_checkpoint, *CONCAT, "--cpu", "--max-len-b", "5")
+    flags = ("--path", tiny_checkpoint, *TASK, "--cpu", "--max-len-b", "5")
     done = run("fairseq-interactive", tiny_data, *flags, stdin="ba " * 1100 + "\nba\n")
     assert len(hypotheses(done.stdout)) == 2
     assert "a source has 1101 tokens" in done.stderr and "only the first 1024 are translated" in done.stderr
@@ -171,7 +139,7 @@ def test_a_refusal_leaves_no_crash_behind(tiny_data, tmp_path):
     assert not list((tmp_path / "out").glob("*"))
 
 
-def test_empty_lines_and_unknown_words_in_a_test_set(tiny_text, tiny_data, tiny_checkpoint, tmp_path):
+def test_empty_lines_and_unknown_words_in_a_test_set(tiny_data, tiny_checkpoint, tmp_path):
     (tmp_path / "test.de").write_text("ba de\n\nnever seen before\n\n")
     (tmp_path / "test.en").write_text("DE BA\n\nNO\n\n")
     dictionaries = ("--srcdict", tiny_data / "dict.de.txt", "--joined-dictionary")
@@ -179,7 +147,7 @@ def test_empty_lines_and_unknown_words_in_a_test_set(tiny_text, tiny_data, tiny_
         *("fairseq-preprocess", "-s", "de", "-t", "en", "--testpref", tmp_path / "test", *dictionaries),
         *("--destdir", tmp_path / "bin"),
     )
-    flags = ("--path", tiny_checkpoint, *CONCAT, "--cpu", "--max-len-b", "8", "--batch-size", "4", "--nbest", "2")
+    flags = ("--path", tiny_checkpoint, *TASK, "--cpu", "--max-len-b", "8", "--batch-size", "4", "--nbest", "2")
     output = run("fairseq-generate", tmp_path / "bin", *flags, "--beam", "2").stdout
     found = hypotheses(output)
     assert found[1] == found[3] == ("", 0.0) and found[0][0] and found[2][0]

@@ -142,13 +142,6 @@ def test_user_dir_that_is_a_checkout(tiny_data, tmp_path, name):
     assert message.endswith(f"--user-dir {name} holds the package, but is not the package: give {name}/lwc_fairseq")
 
 
-def test_a_plugin_without_one_of_its_requirements(tiny_data, tmp_path):
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "__init__.py").write_text("import no_such_package\n")
-    message = refused("fairseq-train", tiny_data, "--user-dir", "mine", *STOCK, cwd=tmp_path)
-    assert message.endswith("--user-dir mine: No module named 'no_such_package'; install what this package needs")
-
-
 def test_user_dir_that_is_a_file(tiny_data):
     message = refused("fairseq-train", tiny_data, "--user-dir", ROOT / "setup.py", *STOCK)
     assert message.endswith(f"--user-dir {ROOT / 'setup.py'} is a file: give the folder of a package")
@@ -271,19 +264,6 @@ class TestSearch:
     def test_a_missing_input(self, tiny_data, tiny_checkpoint):
         given = ("fairseq-interactive", tiny_data, "--path", tiny_checkpoint, *TASK, "--cpu")
         assert refused(*given, "--input", "none.txt").endswith("--input none.txt: no such file")
-
-    def test_unknown_words_are_not_replaced_in_joined_words(self, tiny_data, tiny_checkpoint):
-        given = ("--path", tiny_checkpoint, *TASK, "--cpu", "--replace-unk", "--post-process", "subword_nmt")
-        message = refused("fairseq-interactive", tiny_data, *given, stdin=TEXT)
-        assert "--replace-unk counts the tokens of the data" in message and "leave out --post-process" in message
-
-    @pytest.mark.parametrize("flag", ["--print-step", pytest.param("--retain-iter-history", marks=LONG)])
-    @pytest.mark.parametrize("task", [pytest.param("translation", marks=LONG), "concat_translation"])
-    def test_history_of_refinement(self, tiny_data, tiny_checkpoint, flag, task):
-        for command in ("fairseq-generate", "fairseq-interactive"):
-            given = ("--user-dir", "lwc_fairseq", "--task", task, "--path", tiny_checkpoint, "--cpu", flag)
-            message = refused(command, tiny_data, *given, stdin=TEXT)
-            assert f"{flag} only works with models that refine their translations" in message
 
     def test_tokenizer_without_languages(self, tiny_data, tiny_checkpoint):
         given = ("--path", tiny_checkpoint, *TASK, "--cpu", "--tokenizer", "moses")

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from conftest import LONG, TINY_TRAINING, binarize, hypotheses, run, saved_updates
+from conftest import LONG, TINY_TRAINING, assert_resumed, binarize, hypotheses, run
 
 SIZES = ("--embed-dim", "12", "--hidden-dim", "16", "--init-std", "0.1")
 GENERATE = ("--user-dir", "lwc_fairseq", "--beam", "3", "--max-len-b", "12", "--cpu")
@@ -42,15 +42,7 @@ def test_each_preset_trains_and_translates(preset, separate_data, tmp_path):
     train(separate_data, tmp_path, preset, "--max-update", "2")
     assert torch.load(tmp_path / "checkpoint_last.pt")["cfg"]["model"]["_name"] == preset
     assert len(hypotheses(generate(separate_data, tmp_path / "checkpoint_last.pt"))) == 20
-
-
-@LONG
-@pytest.mark.parametrize("preset", RELATIVES)
-def test_each_preset_resumes(preset, separate_data, tmp_path):
-    train(separate_data, tmp_path, preset, "--max-update", "2")
-    resumed = train(separate_data, tmp_path, preset, "--max-update", "4")
-    assert "Loaded checkpoint" in resumed.stdout + resumed.stderr
-    assert saved_updates(tmp_path / "checkpoint_last.pt") == 4
+    assert_resumed(train(separate_data, tmp_path, preset, "--max-update", "4"), 2)
 
 
 def test_training_as_in_the_paper(separate_data, tmp_path):

@@ -128,6 +128,11 @@ class TestTranslations:
         done = translate(folder, text, "--lenpen", "nan", check=False)
         assert "--lenpen nan: give a number from -50 to 50" in done.stderr and done.returncode == 2
 
+    def test_text_of_which_nothing_is_known_is_not_detokenized(self, exported, translate, text):
+        _, folder = exported
+        done = translate(folder, text, "--detokenize", check=False)
+        assert done.stderr.startswith("translate: error: --detokenize: the data had no text.yaml") and not done.stdout
+
     def test_graphs_of_other_weights_are_refused(self, exported, tiny_data):
         checkpoint, folder = exported
         (network,) = load(checkpoint, tiny_data).models
@@ -186,6 +191,14 @@ def test_text_is_converted_as_in_the_plugin(prepared, tmp_path, settings, detoke
         expected = " ".join((pieces.encode(expected) if pieces else expected).split())
         assert text.encode(line).split() == expected.split()
         assert text.decode(expected) == words.decode(pieces.decode(expected) if pieces else expected)
+
+
+def test_sub_words_alone_are_joined_without_sacremoses(prepared, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sacremoses", None)
+    settings = {"bpe": "sentencepiece", "codes": "pieces.model"}
+    (prepared / "text.yaml").write_text(yaml.safe_dump({"source": "de", "target": "en", **settings}))
+    text = Text(tmp_path, copy_preparation(read_preparation(prepared), tmp_path), detokenize=True)
+    assert text.decode(text.encode("ba de")) == "ba de"
 
 
 def test_symbols_for_the_begin_and_the_end_are_no_words(tmp_path):

@@ -34,7 +34,6 @@ OVER_TRANSLATIONS = (*TRANSLATIONS, "--backward-target", "translations")
 RNMT = ("--arch", "abd_rnmt", "--embed-dim", "16", "--decoder-layers", "2", "--attention-heads", "2", *BIDIRECTIONAL)
 MODELS = {**FAMILIES, "abd_rnmt": RNMT}
 SETS = {"train": 90, "train1": 50, "valid": 20, "test": 20}
-GENERATE = (*TASK, "--beam", "2", "--max-len-b", "10", "--cpu")
 
 
 def train(data, out, *flags):
@@ -257,7 +256,7 @@ def test_translations_of_another_origin_are_kept_or_replaced(translated, r2l, tm
     assert len({tuple(words) for words in found}) > 50
 
 
-def test_what_is_missing_or_stale_is_told_before_training(data, translated, tiny_text, r2l, tmp_path):
+def test_what_is_missing_or_stale_is_told_before_training(data, translated, tmp_path):
     def refusal(folder, *flags):
         command = ("fairseq-train", folder, *TASK, *TINY_TRAINING, *FAMILIES["abd"], *TRANSLATIONS, *flags)
         return refused(*command, "--save-dir", tmp_path / "out")

@@ -61,6 +61,7 @@ def generation(command, data, checkpoint, *options, task=TASK):
         ("--lm-path none.pt --lm-weight 0.5", "--lm-path none.pt: no such file"),
         ("--post-process foo", "--post-process foo: choose one of subword_nmt"),
         ("--replace-unk --post-process", "--replace-unk counts the tokens of the data"),
+        ("--num-shards 2 --shard-id 2", "--shard-id 2: with --num-shards 2 it must be from 0 to 1"),
         ("--beem 3", "fairseq-generate: unrecognized arguments: --beem 3; there is --beam"),
         ("--nothing-like-it", "fairseq-generate: unrecognized arguments: --nothing-like-it: leave them out"),
     ],
@@ -168,17 +169,8 @@ class TestLongSentences:
         assert "all 20 sentences of test are left out, because the maximum number of tokens is (1, 1024)" in message
 
     @LONG
-    def test_of_a_validation_set(self, tiny_data, tiny_checkpoint, tmp_path):
-        short = (
-            "--max-source-positions",
-            "6",
-            "--max-target-positions",
-            "6",
-            "--max-update",
-            "1",
-            "--save-dir",
-            tmp_path,
-        )
+    def test_of_a_validation_set(self, tiny_data, tmp_path):
+        short = ("--max-source-positions", "6", "--max-target-positions", "6", "--max-update", "1")
         train = ("fairseq-train", tiny_data, *TASK, *TINY_TRAINING, *TINY_LWC[2:], *short, "--save-dir", tmp_path)
         assert refused(*train).endswith("raise --max-source-positions and --max-target-positions")
         run(*train, "--skip-invalid-size-inputs-valid-test")

@@ -105,7 +105,7 @@ def test_quickstart_with_another_model(quickstart, clone, short_training):
     """DeepAtt with K = 5, on the same corpus."""
     done = run(*shlex.split(OTHER_MODEL), cwd=clone).stdout
     assert done.count("done before") == 3  # corpus, BPE, binary data
-    assert bleu(done) >= 0
+    bleu(done)  # there is a score
     saved = torch.load(clone / "runs/quickstart/deepatt/seed1/checkpoint_best.pt")["cfg"]["model"]
     assert (saved["_name"], saved["attention_layers"]) == ("deepatt", 5)
 

@@ -303,7 +303,7 @@ def test_cancelled_jobs_are_submitted_again_by_the_next_command(slurm, follow, j
     assert slurm.submitted() == 4 and "afterok:3\n" in slurm.script(4)
 
 
-def test_what_cannot_be_submitted(slurm, jobs, tmp_path, monkeypatch, follow):
+def test_what_cannot_be_submitted(slurm, jobs, monkeypatch, follow):
     for settings, message in (
         ({"partitoin": "gpu"}, "slurm: partitoin: there is no such option; there is partition$"),
         ({"x": "1"}, "slurm: x: there is no such option; there is account, .* mem_gb, .* time, "),
@@ -350,7 +350,7 @@ def when_begun(job: Job, *numbers: signal.Signals) -> None:
     """Send signals to this process when the training has begun."""
 
     def send() -> None:
-        patience = time.monotonic() + 20
+        patience = time.monotonic() + 50  # less than the minute of `handlers`
         while not (job.folder.path / "begun").exists() and time.monotonic() < patience:
             time.sleep(0.02)
         for number in numbers:

@@ -354,7 +354,7 @@ def test_the_page_says_where_weights_models_and_published_values_come_from(tmp_p
     assert "theirs\n  published in: Table 9\n" in page and "| a \\| b |" in page
 
 
-def test_a_curve_with_any_text(tmp_path, caplog):
+def test_a_curve_with_any_text(tmp_path):
     """A dollar sign begins no formula, and a long title has several lines."""
     table = Table(title="Costs of $\\lamda and $5 " * 8, curve="Größe $", rows=[])
     results = [Result("ours", "Ours", [], value=30.0, x=1.0, series="$a_$")]

@@ -115,10 +115,10 @@ def test_flags_of_a_generation_that_failed_may_be_mended(tmp_path):
 def test_an_interruption_ends_what_runs_and_nothing_else_begins(tmp_path):
     heeds_ctrl_c = signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background ignore it
     jobs = [make_job(tmp_path, name, "touch begun; sleep 60; touch ended", "true") for name in ("a", "b")]
-    began = time.monotonic()
+    patience = time.monotonic() + 120
 
     def interrupt():
-        while not any((job.folder.path / "begun").exists() for job in jobs) and time.monotonic() < began + 20:
+        while not any((job.folder.path / "begun").exists() for job in jobs) and time.monotonic() < patience:
             time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -128,7 +128,7 @@ def test_an_interruption_ends_what_runs_and_nothing_else_begins(tmp_path):
             Runner([None]).run(jobs)
     finally:
         signal.signal(signal.SIGINT, heeds_ctrl_c)
-    assert time.monotonic() < began + 20
+    assert not (jobs[0].folder.path / "ended").exists()
     assert ran(jobs[0]) == ["train"] and not jobs[1].folder.path.exists()
     for job in jobs:
         assert not job.folder.result("train").exists() and job.refusal() is None and not job.done
@@ -206,7 +206,7 @@ def test_jobs_begin_in_their_order(tmp_path):
 def test_a_row_that_waits_for_another_keeps_no_device(tmp_path):
     """`a` ends when `d` has begun. `b`, between them, waits for `a`, and `c` for `b`."""
     here = shlex.quote(str(tmp_path))
-    wait = f"timeout 20 bash -c 'until test -e {here}/met; do sleep 0.1; done'"
+    wait = f"timeout 120 bash -c 'until test -e {here}/met; do sleep 0.1; done'"
     jobs = [
         make_job(tmp_path, "a", wait),
         make_job(tmp_path, "b", "true", needs=("a",)),
@@ -297,7 +297,7 @@ def test_what_another_table_did_before_the_lock_is_seen(tmp_path, monkeypatch):
 def test_jobs_run_side_by_side_each_on_its_device(tmp_path):
     """Each waits for the other to have begun."""
     here = shlex.quote(str(tmp_path))
-    wait = f"touch {here}/$CUDA_VISIBLE_DEVICES; timeout 20 bash -c 'until test -e {here}/%s; do sleep 0.1; done'"
+    wait = f"touch {here}/$CUDA_VISIBLE_DEVICES; timeout 120 bash -c 'until test -e {here}/%s; do sleep 0.1; done'"
     jobs = [make_job(tmp_path, name, wait % other) for name, other in (("a", "8"), ("b", "7"))]
     failures = Runner(["7", "8"]).run(jobs)
     assert failures == {}

@@ -6,7 +6,7 @@ import torch
 from fairseq.logging import metrics
 from torch.nn.utils.rnn import pad_sequence
 
-from conftest import EOS, PAD, make_abd, make_dictionary, make_rnmt, random_batch
+from conftest import EOS, PAD, make_abd, make_dictionary, make_rnmt, random_batch, without_padding
 from lwc_fairseq.criterions.bidirectional_cross_entropy import (
     BidirectionalCrossEntropy,
     BidirectionalCrossEntropyConfig,
@@ -37,10 +37,6 @@ def batch(seed=0, **settings):
         words = given[given.ne(PAD)][1:]
         row[: len(words) + 1] = torch.cat([words, torch.tensor([EOS])])
     return src, prev, target
-
-
-def without_padding(row):
-    return row[row.ne(PAD)].tolist()
 
 
 def make_criterion(forward_weight=0.7, label_smoothing=0.0):

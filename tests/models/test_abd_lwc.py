@@ -4,13 +4,13 @@ import pytest
 import torch
 from reference_abd_lwc import bidirectional_loss, forward, greedy_backward, visible
 
-from conftest import EOS, PAD, make_abd_lwc, make_dictionary, make_lwc, random_batch
+from conftest import EOS, PAD, make_abd_lwc, make_dictionary, make_lwc, random_batch, without_padding
 from lwc_fairseq.criterions.bidirectional_cross_entropy import (
     BidirectionalCrossEntropy,
     BidirectionalCrossEntropyConfig,
 )
 from lwc_fairseq.data.packing import BACKWARD, REFERENCE, SOURCE, TARGET, pack_segments
-from lwc_fairseq.models.abd_lwc import ABDLWCModel, append
+from lwc_fairseq.models.abd_lwc import append
 from lwc_fairseq.modules.mixed_attention import mixed_attention_mask
 from properties import (
     future_target_tokens_change_nothing_earlier,
@@ -39,10 +39,6 @@ def weights(model):
     """The weights with the names of the reference, whose rows of sides are source, backward and target."""
     named = {name.removeprefix("encoder.stack."): value for name, value in model.named_parameters()}
     return {**named, "embedding.sides.weight": named["embedding.sides.weight"][[SOURCE, BACKWARD, TARGET]]}
-
-
-def without_padding(row):
-    return row[row.ne(PAD)].tolist()
 
 
 def pairs(src, prev):
@@ -260,10 +256,3 @@ class TestDecoding:
 def test_invalid_settings(settings, message):
     with pytest.raises(ValueError, match=message):
         make_abd_lwc(**settings)
-
-
-def test_is_registered_with_presets():
-    from fairseq.models import ARCH_MODEL_REGISTRY
-
-    assert {"abd_lwc", "abd_lwc_small", "abd_lwc_base"} <= ARCH_MODEL_REGISTRY.keys()
-    assert issubclass(ARCH_MODEL_REGISTRY["abd_lwc_small"], ABDLWCModel)

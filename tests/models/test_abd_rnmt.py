@@ -18,6 +18,7 @@ from conftest import (
     make_rnmt,
     random_batch,
     run,
+    without_padding,
 )
 from lwc_fairseq.criterions.bidirectional_cross_entropy import (
     BidirectionalCrossEntropy,
@@ -44,10 +45,6 @@ def weights(model):
 
 def batch(seed=0, **settings):
     return random_batch(LENGTHS, types=15, seed=seed, **settings)
-
-
-def without_padding(row):
-    return row[row.ne(PAD)].tolist()
 
 
 def pairs(src, prev):

@@ -4,7 +4,7 @@ import pytest
 import torch
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
 
-from conftest import EOS, PAD, make_deepatt, make_dictionary, random_batch
+from conftest import EOS, PAD, make_deepatt, make_dictionary, random_batch, without_padding
 from lwc_fairseq.modules import recurrent_kernels
 from properties import (
     future_target_tokens_change_nothing_earlier,
@@ -31,10 +31,6 @@ def reference(model, variant, source, target_input):
     heads = 2 if variant == "mheadnmt" else 0
     known = {"mheadnmt": "rnnsearch"}.get(variant, variant)
     return deepatt_reference(weights(model), known, layers, heads, source, target_input)
-
-
-def without_padding(row):
-    return row[row.ne(PAD)].tolist()
 
 
 def batch(**settings):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from conftest import EOS, PAD, make_dictionary, make_model, random_batch
+from conftest import EOS, PAD, make_dictionary, make_model, random_batch, without_padding
 from lwc_fairseq.models import nsc
 from lwc_fairseq.models.nsc import NSCConfig, NSCHSModel, NSCRTModel
 from lwc_fairseq_compat.loading import refuse_only_without_weights
@@ -30,10 +30,6 @@ def weights(model):
     for ours, theirs in prefixes:
         state = {name.replace(ours, theirs): value for name, value in state.items()}
     return state
-
-
-def without_padding(row):
-    return row[row.ne(PAD)].tolist()
 
 
 @EACH_MODEL

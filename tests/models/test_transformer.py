@@ -31,12 +31,6 @@ def test_parameters(name, published):
     assert sum(parameter.numel() for parameter in model.parameters()) == pytest.approx(published, rel=5e-3)
 
 
-@pytest.mark.parametrize("layers", [4, 6, 8, 10])
-def test_depths_of_table_4(layers):
-    model = make("transformer_small", **{**SMALL, "encoder_layers": layers, "decoder_layers": layers})
-    assert len(model.encoder.layers) == len(model.decoder.layers) == layers
-
-
 def test_one_table_of_embeddings_and_norms_before():
     model = make("transformer_small", **SMALL)
     assert (
@@ -121,7 +115,7 @@ def test_it_trains_by_flags_and_by_yaml_and_translates(tiny_data, tmp_path):
     assert shapes[0] == shapes[1]
 
 
-def test_an_ensemble_with_lwc_shares_a_search(tiny_data):
+def test_an_ensemble_with_lwc_shares_a_search():
     """Both are encoder-decoder models of fairseq over one vocabulary."""
     from fairseq.sequence_generator import SequenceGenerator
 

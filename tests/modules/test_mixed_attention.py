@@ -27,17 +27,6 @@ def padded(packing):
     return PaddedAttention(packing, mixed_attention_mask(packing))
 
 
-def test_mask_is_equation_3_for_every_sentence_of_a_ragged_batch():
-    mask = mixed_attention_mask(pack(*random_batch(LENGTHS), PAD))
-    assert mask.shape == (3, 6, 6)
-    for (n, m), visible in zip(LENGTHS, mask, strict=True):
-        for i in range(n + m):
-            target = i - n  # the paper's i, for a target token
-            for j in range(6):
-                expected = j < n if target < 0 else j < n or j <= n + target
-                assert visible[i, j] == expected, (n, m, i, j)
-
-
 def test_mask_of_two_source_and_three_target_tokens():
     mask = mixed_attention_mask(pack(*random_batch([(2, 3)]), PAD))[0].int().tolist()
     assert mask == [[1, 1, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]

@@ -83,6 +83,7 @@ def test_an_ensemble_scores_references_if_some_of_its_models_give_attention():
         ({"gnmt_length_penalty": True}, {"unnormalized": True}, "--gnmt-length-penalty and --unnormalized exclude"),
         ({"gnmt_length_penalty": True}, {"score_reference": True}, "leave out --gnmt-length-penalty"),
         ({}, {"retain_iter_history": True}, "--retain-iter-history only works with models that refine"),
+        ({}, {"print_step": True}, "--print-step only works with models that refine"),
     ],
 )
 def test_options_that_exclude_each_other_are_refused(settings, options, message):

@@ -175,6 +175,7 @@ def strange_files(checkpoint) -> dict[str, object]:
         "another archive": archive({"data.pkl": b"cos\nsystem\n."}),
         "a list": [1, 2],
         "a number": 5,
+        "another program's": {"weights": torch.zeros(3)},
         "without weights": {key: value for key, value in state.items() if key != "model"},
         "weights that are no dictionary": {**state, "model": 5},
         "weights that are no tensors": {**state, "model": {**model, name: "no tensor"}},

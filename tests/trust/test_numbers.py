@@ -35,7 +35,7 @@ MODELS = {"lwc": make_lwc, "deepatt": make_deepatt, "abd": make_abd}
 
 
 def loss_of(model, sources, targets):
-    """Summed negative log-likelihood of a padded batch, and whether it and all gradients are finite."""
+    """Summed negative log-likelihood of a padded batch, and all gradients."""
     src, target = (
         pad([torch.tensor(s) for s in sources], left=True),
         pad([torch.tensor(t) for t in targets], left=False),
@@ -95,7 +95,7 @@ def test_a_nan_in_training_names_its_batch(tiny_data, tmp_path, family):
 
 
 def test_running_out_of_memory_is_survived_and_names_the_size(tiny_data, tmp_path):
-    """What CUDA says when a batch is too large, said here by the first batch of the second epoch."""
+    """What CUDA says when a batch is too large, said here by the third batch."""
     script = """
 import sys
 from fairseq_cli.train import cli_main

@@ -70,14 +70,6 @@ def test_resuming_two_processes_changes_nothing(tiny_data, tmp_path, family):
     assert_same(tmp_path / "resumed", tmp_path / "undisturbed")
 
 
-@LONG
-@EACH_FAMILY
-def test_two_runs_with_one_seed_are_equal(tiny_data, tmp_path, family):
-    for out in ("one", "other"):
-        train(tiny_data, tmp_path / out, family, 3)
-    assert_same(tmp_path / "one", tmp_path / "other")
-
-
 def test_another_seed_ends_elsewhere(tiny_data, tmp_path):
     """So that the comparisons above can fail."""
     train(tiny_data, tmp_path / "one", "lwc", 3)
