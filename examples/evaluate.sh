@@ -12,15 +12,17 @@ source "$(dirname "$0")/recipe.sh"
 parse '--out= --' "$@"
 [ ${#words[@]} = 2 ] || usage
 checkpoints=${words[0]} data=${words[1]}
-out=${out:-$(dirname "${checkpoints%%:*}")}
+result=${out:-$(dirname "${checkpoints%%:*}")}/test
+[[ $checkpoints != *:* ]] || result+=.ensemble
 
 subwords=subword_nmt
 [ ! -f "$data/text.yaml" ] || subwords=$(subwords_of "$data")
-generate "$data" "$checkpoints" "$out/test" --beam 10 ${subwords:+--post-process "$subwords"}
-in_order "$out/test.generated" T 2 > "$out/test.reference"
-doing=scoring log='' making=$out/test.score.$$.making
+rm -f "$result.score.json" # of an earlier call
+generate "$data" "$checkpoints" "$result" --beam 10 ${subwords:+--post-process "$subwords"}
+in_order "$result.generated" T 2 > "$result.reference"
+doing=scoring log='' making=$result.score.$$.making
 trap stopped EXIT
-sacrebleu "$out/test.reference" -i "$out/test.txt" --tokenize none --metrics bleu chrf --force > "$making"
+sacrebleu "$result.reference" -i "$result.txt" --tokenize none --metrics bleu chrf --force > "$making"
 trap - EXIT
-mv "$making" "$out/test.score.json"
-cat "$out/test.score.json"
+mv "$making" "$result.score.json"
+cat "$result.score.json"

@@ -20,6 +20,8 @@ class TorchOptimizer(FairseqOptimizer):
     two for each parameter. With --amp, fairseq scales by its own method.
     """
 
+    supports_flat_params = True  # elements are updated independently, so --fp16 may flatten all parameters into one
+
     def __init__(self, cfg: FairseqDataclass, params):
         super().__init__(cfg)
         self._optimizer = self.make(params, **self.optimizer_config)
@@ -45,11 +47,6 @@ class TorchOptimizer(FairseqOptimizer):
 
     def _gradients(self) -> list[Tensor]:
         return [parameter.grad for parameter in self.params if parameter.grad is not None]
-
-    @property
-    def supports_flat_params(self) -> bool:
-        """Always true: elements are updated independently, so --fp16 may flatten all parameters into one."""
-        return True
 
     @property
     def first_lr(self) -> float:

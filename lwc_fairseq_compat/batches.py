@@ -121,7 +121,7 @@ def stop_reading_ahead_at_exit(module):
 def translate_long_lines_alone(batch_by_size, self, indices, max_tokens=None, **limits):
     """Translate a line that is longer than ``--max-tokens`` in a batch of its own, and warn.
 
-    This applies to data without targets, as in ``fairseq-interactive``. A training or test set is refused as before.
+    This applies to data without targets, as in ``fairseq-interactive``. A set with targets is refused as before.
     Why: fairseq ends the command. Needed: always.
     """
     logger = logging.getLogger("fairseq.data.fairseq_dataset")

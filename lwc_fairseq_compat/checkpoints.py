@@ -218,6 +218,7 @@ def check_weights(state):
         raise TypeError(f"it holds a {type(state).__name__}, not a dictionary")
     weights = state.get("model")
     tensors = list(weights.values()) if isinstance(weights, dict) else [None]
+    tensors = [value for value in tensors if not isinstance(value, dict)]  # in which data2vec keeps its average
     if not all(isinstance(value, torch.Tensor) and not value.is_complex() for value in tensors):
         raise TypeError("its 'model' is not a dictionary of real tensors")
 

@@ -131,11 +131,11 @@ def check_training_data(get_train_iterator, self, *args, **kwargs):
     return get_train_iterator(self, *args, **kwargs)
 
 
-@replaces("fairseq.tasks.fairseq_task", "FairseqTask.build_criterion")
-def remember_criterion(build_criterion, self, *args, **kwargs):
+@replaces("fairseq.criterions", "build_criterion")
+def remember_criterion(build_criterion, cfg, task, *args, **kwargs):
     """Note that the task computes losses. Why: :func:`check_split` and tasks of plugins ask. Needed: always."""
-    self.computes_losses = True
-    return build_criterion(self, *args, **kwargs)
+    task.computes_losses = True
+    return build_criterion(cfg, task, *args, **kwargs)
 
 
 @replaces("fairseq.tasks.fairseq_task", "FairseqTask.get_batch_iterator")

@@ -22,7 +22,7 @@ def block_repeated_ngrams(block, self, tokens, lprobs, bsz, beam_size, step):
 
     Why: without fairseq's CUDA extension, fairseq looks for the last tokens of a hypothesis at the end of a row that is
     padded to the maximum length. It finds padding there and blocks nothing. A size of 1 never works. Where
-    ``--prefix-size`` or constraints prescribe a word, it must not be blocked. Needed: always.
+    ``--prefix-size`` prescribes a word, it must not be blocked. Needed: always.
     """
     possible = lprobs.clone()
     if self.no_repeat_ngram_size == 1:

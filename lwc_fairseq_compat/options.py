@@ -14,6 +14,7 @@ from .files import is_missing_file
 from .hooks import replaces
 from .scoring import check_bleu, read_json
 from .search_options import check_eval_bleu_args, check_generation
+from .text import is_command_of_fairseq
 
 
 def check_command(values):
@@ -298,7 +299,10 @@ def parse_words(command, words):
         raise UserError(f"{command}: {message}")
 
     parser.error = refuse
-    return options.parse_args_and_arch(parser, list(words))
+    parsed = options.parse_args_and_arch(parser, list(words))
+    if command == "fairseq-generate":
+        check_generation(vars(parsed))
+    return parsed
 
 
 UNKNOWN = "unrecognized arguments: "  # as argparse calls them
@@ -315,8 +319,12 @@ def check_options(parse_args_and_arch, *args, **kwargs):
     if options.get("lr_scheduler") == "polynomial_decay" and options["total_num_update"] is None:
         options["total_num_update"] = options["max_update"]  # its default, which fairseq-train loses
     check_command(options)
-    if "beam" in options and "post_process" in options:  # those of fairseq-generate and fairseq-interactive
+    if "beam" in options and "post_process" in options and is_command_of_fairseq():  # other programs have other rules
         check_generation(options)
+    if "beam" in options and "sacrebleu" not in options:
+        # Other programs with the parser of fairseq-generate read the names that `obey_flags_of_generation` changes.
+        options |= {"num_shards": options["distributed_world_size"], "shard_id": options["distributed_rank"]}
+        options["sacrebleu"] = options["scoring"] == "sacrebleu"
     return parsed
 
 

@@ -59,8 +59,8 @@ def check_alignments(options, prefixes):
             if len(paths) > 1:
                 raise UserError(f"--align-suffix {suffix}: fairseq writes the alignments of one --{name} only")
             for path in paths:
-                if name == "testpref" and not os.path.exists(f"{path}.{suffix}"):
-                    print(f"warning: no such file: {path}.{suffix}: the test set has no alignments", file=sys.stderr)
+                if name != "trainpref" and not os.path.exists(f"{path}.{suffix}"):
+                    print(f"warning: no such file: {path}.{suffix}: the set has no alignments", file=sys.stderr)
                 else:
                     check_links(options, path, f"{path}.{suffix}", f"--align-suffix {suffix}")
     if options.alignfile:

@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 RANGES = (
     (("beam", "nbest", "sampling_topk", "diverse_beam_groups"), lambda number: number >= 1, "at least 1"),
-    (("max_len_b", "min_len", "prefix_size", "no_repeat_ngram_size"), lambda size: size >= 0, "at least 0"),
+    (("max_len_b", "min_len", "no_repeat_ngram_size"), lambda size: size >= 0, "at least 0"),
     (("max_len_a",), lambda factor: 0 <= factor < inf, "a number from 0"),
     (("lenpen",), lambda power: abs(power) <= 50, "a number from -50 to 50"),
     (("lm_weight",), lambda weight: abs(weight) <= 1000, "a number from -1000 to 1000"),

@@ -125,6 +125,12 @@ def use_utf8():
         stream.reconfigure(encoding="utf-8", errors="surrogateescape")
 
 
+def is_command_of_fairseq():
+    """Return whether this program is one of fairseq's commands."""
+    folder, name = os.path.split(sys.argv[0])
+    return name.startswith("fairseq-") or os.path.basename(folder) == "fairseq_cli"  # by python -m
+
+
 @before_fairseq
 def prepare_streams_of_commands():
     """Let fairseq's commands read and write UTF-8, and end like other programs (status 141) when the program that reads
@@ -132,8 +138,7 @@ def prepare_streams_of_commands():
 
     Why: they print tracebacks if the output is read by ``head``. Needed: always.
     """
-    folder, name = os.path.split(sys.argv[0])
-    if name.startswith("fairseq-") or os.path.basename(folder) == "fairseq_cli":  # by python -m
+    if is_command_of_fairseq():
         use_utf8()
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 

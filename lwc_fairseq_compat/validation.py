@@ -28,7 +28,7 @@ def try_validation_before_training(load_checkpoint, cfg, trainer, **settings):
 
 
 def try_validation(trainer, subset, epoch):
-    """Validate on one sentence, and then on one batch after another until the metric is there.
+    """Validate on one batch after another until the metric is there.
 
     Every validation gives the loss. If the metric is the loss and BLEU is not computed, only choose the batches.
 
@@ -42,7 +42,7 @@ def try_validation(trainer, subset, epoch):
         return
     given = {"num_updates"}
     trainer.begin_valid_epoch(epoch)
-    for batch in first_sentence_and_batches(batches):
+    for batch in first_sentence_and_batches(batches, with_bleu):
         try:
             given |= metrics_of(trainer, batch)
         except (AssertionError, ValueError) as error:  # by which a search refuses its options
@@ -56,11 +56,12 @@ def try_validation(trainer, subset, epoch):
         raise metric_not_given(metric, subset, given)
 
 
-def first_sentence_and_batches(batches):
-    """Yield a batch of one sentence, and then all batches of a validation set."""
+def first_sentence_and_batches(batches, with_bleu):
+    """Yield all batches of a validation set, and before them a batch of one sentence if each batch is translated, which
+    takes long."""
     dataset = batches.dataset
-    if getattr(dataset, "supports_fetch_outside_dataloader", True):
-        yield dataset.collater([dataset[batches.frozen_batches[0][0]]])
+    if with_bleu and getattr(dataset, "supports_fetch_outside_dataloader", True):
+        yield batches.collate_fn([dataset[batches.frozen_batches[0][0]]])
     yield from batches.next_epoch_itr(shuffle=False, set_dataset_epoch=False)
 
 

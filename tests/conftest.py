@@ -17,9 +17,9 @@ import pytest
 import torch
 from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
-from front_door import FrontDoor
 
 import lwc_fairseq  # noqa: F401  (registers the models)
+from front_door import FrontDoor
 from lwc_fairseq import cli
 from lwc_fairseq.models.abd import ABDConfig, ABDModel
 from lwc_fairseq.models.abd_lwc import ABDLWCConfig, ABDLWCModel

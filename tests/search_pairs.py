@@ -92,6 +92,7 @@ def configuration(parser, args):
 
 def main():
     command, *base, every = sys.argv[1:]
+    sys.argv = [f"fairseq-{command}"]  # only commands of fairseq refuse options
     module = importlib.import_module(f"fairseq_cli.{command}")
     parser = options.get_interactive_generation_parser if command == "interactive" else options.get_generation_parser
     torch.set_num_threads(1)

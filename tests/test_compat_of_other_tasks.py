@@ -12,13 +12,14 @@ import fairseq
 import numpy as np
 import pytest
 import torch
+from fairseq import options
 from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import MMapIndexedDataset, MMapIndexedDatasetBuilder
 from fairseq.dataclass import FairseqDataclass
 from fairseq.optim.amp_optimizer import AMPOptimizer
 from fairseq.scoring.meteor import MeteorScorer
 from fairseq.tasks import setup_task
-from fairseq.tasks.fairseq_task import FairseqTask
+from fairseq.tasks.fairseq_task import FairseqTask, LegacyFairseqTask
 from fairseq.tasks.translation import TranslationConfig
 from fairseq.trainer import Trainer
 from omegaconf import OmegaConf
@@ -26,7 +27,7 @@ from omegaconf import OmegaConf
 from conftest import make_dictionary, refused, run_python
 from lwc_fairseq_compat import UserError, processes
 from lwc_fairseq_compat.batches import name_batch_with_bad_gradients
-from lwc_fairseq_compat.checkpoints import refused_when_read
+from lwc_fairseq_compat.checkpoints import check_weights, refused_when_read
 from lwc_fairseq_compat.commands import check_data_and_languages
 from lwc_fairseq_compat.data import advice, why_missing
 from lwc_fairseq_compat.hooks import Finder
@@ -94,6 +95,26 @@ def test_the_command_that_scores_is_recognized():
 
 def test_checkpoints_may_hold_dictionaries():
     assert refused_when_read({"task_state": {"target_dictionary": make_dictionary(7)}}) is None
+
+
+def test_checkpoints_may_hold_averages_of_weights_as_those_of_data2vec():
+    check_weights({"model": {"_ema": {"weight": torch.zeros(2)}, "weight": torch.zeros(2)}})
+    with pytest.raises(TypeError, match="not a dictionary of real tensors"):
+        check_weights({"model": {"_ema": {"weight": torch.zeros(2)}, "weight": "none"}})
+
+
+def test_programs_with_the_parser_of_a_command_have_its_names_and_rules_of_their_own():
+    words = ["data", "--path", "m.pt", "--sacrebleu", "--num-shards", "3", "--shard-id", "1", "--lm-weight", "2"]
+    read = options.parse_args_and_arch(options.get_generation_parser(), [*words, "--prefix-size=-1"])
+    assert (read.num_shards, read.shard_id, read.sacrebleu, read.lm_weight, read.prefix_size) == (3, 1, True, 2, -1)
+    with pytest.raises(UserError, match=r"--lm-weight 2\.0 needs"):
+        parse_words("fairseq-generate", words)
+
+
+def test_a_task_that_builds_its_criterion_by_itself_computes_losses():
+    task = SimpleNamespace(target_dictionary=None)
+    LegacyFairseqTask.build_criterion(task, SimpleNamespace(criterion="cross_entropy", sentence_avg=False))
+    assert task.computes_losses
 
 
 class OwnDictionaries(FairseqTask):

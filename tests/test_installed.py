@@ -4,7 +4,6 @@ import shutil
 from textwrap import dedent
 
 import pytest
-from front_door import FrontDoor
 
 import lwc_fairseq
 from conftest import (
@@ -19,6 +18,7 @@ from conftest import (
     run,
     run_python,
 )
+from front_door import FrontDoor
 
 TRAIN = ("--task", "concat_translation", "--max-update", "2", *TINY_LWC[2:], *TINY_TRAINING)
 

@@ -3,9 +3,9 @@
 import sys
 
 import pytest
-from test_architecture import FILES, GRAPH, folder_of
 
 from conftest import LONG, run
+from test_architecture import FILES, GRAPH, folder_of
 
 FIRST_IMPORTS = {
     "the package": ["import lwc_fairseq; lwc_fairseq.models.abd.ABDModel"],

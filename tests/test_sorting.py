@@ -1,8 +1,8 @@
 """Pages of HTML: their tables in a browser."""
 
 import pytest
-from browser import opened
 
+from browser import opened
 from lwc_fairseq.pages import html_table, page
 
 HEADER = ["", "BLEU", "parameters", "p"]

@@ -6,8 +6,9 @@ import statistics
 from dataclasses import dataclass
 
 from machine import Machine, empty_folder
-from models import MODELS
 from outcome import Findings, Row
+
+from models import MODELS
 
 TYPES, LENGTH = ("--types", "120"), ("--length", "4", "9")
 TINY = (*TYPES, *LENGTH, "--blocks", "1", "--updates", "1", "--beam", "2")

@@ -2,8 +2,9 @@
 
 from comparison import read_losses, relative
 from machine import Machine, empty_folder
-from models import optimizer, training
 from outcome import Findings
+
+from models import optimizer, training
 
 UPDATES = 20
 TOLERANCE = 2e-3

@@ -23,14 +23,13 @@ esac
 longest=${longest:-$limit}
 whole_number --longest "$longest"
 out=${out:-$PWD/runs/iwslt14-$language}
-made=$(cat "$out/clean/longest" 2> /dev/null || echo "$longest")
-[ "$made" = "$longest" ] || fail "$out has pairs of at most $made words, not $longest: name another folder by --out"
+made_with "$out/clean/settings" "--longest $longest"
 
 archives 3 "${files[@]}"
 text() { python "$root/examples/iwslt14/extract.py" "$language" "${files[@]/#/"$out/archives/"}" --out "$making"; }
 choose() {
   clean "$out/tokens" "$language" en --longest "$longest" --ratio 1.5
-  echo "$longest" > "$making/longest"
+  echo "--longest $longest" > "$making/settings"
 }
 sets() { python "$root/examples/iwslt14/split.py" "$out/clean" "$language" --out "$making"; }
 

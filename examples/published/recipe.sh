@@ -15,7 +15,8 @@ unpack_test_set() {
   tar -xzf "$out/archives/$test_set" -C "$making"
 }
 
-# import_model: converts the authors' checkpoint. It is refused if it is of another model, or of other dictionaries.
+# import_model: converts the authors' checkpoint. It is refused if it is of another model, or if the
+# dictionaries differ from it in size.
 import_model() { lwc-fairseq import "$out/joint.pt" "$making" --data "$data"; }
 
 # model_and_data ARCHIVES COMMAND...: fetches the model in ARCHIVES, a list of names, and the test set. The command prints

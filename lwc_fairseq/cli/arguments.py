@@ -62,7 +62,7 @@ def add_subwords(command, given: str) -> None:
         "--sentencepiece-model",
         type=Path,
         metavar="FILE",
-        help=f"a model of sentencepiece: {given} raw text, which it splits into sub-words",
+        help=f"a model of sentencepiece: {given} text as the data had it before its sub-words, which it splits",
     )
 
 

@@ -71,7 +71,7 @@ def pack(src_tokens: Tensor, prev_output_tokens: Tensor, padding_idx: int) -> Pa
 
 
 def pack_segments(segments: dict[int, Tensor], padding_idx: int) -> Packing:
-    """Pack a batch in which each sentence consists of several segments; padding may stand on either side of each.
+    """Pack a batch in which each sentence consists of several segments; padding may stand anywhere in each.
 
     Args:
         segments: for each side, (B, width) token ids, in the order in which the stream holds them; the source is first.

@@ -15,7 +15,7 @@ import fcntl
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from itertools import count
 from pathlib import Path
@@ -123,14 +123,16 @@ class ReverseFiles:
         make_folder(self.folder, "--data")
         try:
             file = self.part.open("a+b")
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UserError(f"{self.part}: another process is writing it: wait until it ends") from error
         except OSError as error:
             raise UserError(f"{self.part}: {error.strerror}") from error
-        with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise UserError(f"{self.part}: another process is writing it: wait until it ends") from error
+        try:
             yield file
+        finally:
+            with suppress(OSError):  # what did not fit on the disk does not fit now, and `Unfinished.add` has said so
+                file.close()
 
     def remove(self) -> None:
         """Remove the translations. The index goes first, so that no reader takes the rest for whole. Raises UserError

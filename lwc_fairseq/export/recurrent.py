@@ -179,7 +179,6 @@ def from_names(
         torch._check((tensor.size(0), tensor.size(-2)) == padding_mask.shape)
     return [
         ProjectedMemory(
-            states=tensors[f"{kind}_values_{i}"],
             padding_mask=padding_mask,
             columns=None,
             **{part: tensors.get(f"{kind}_{part}_{i}") for part in PARTS},  # type: ignore[arg-type]

@@ -214,7 +214,7 @@ class ABDLWCModel(LWCTransformerModel, BidirectionalModel, ReverseContextModel):
         reversed_inputs = reverse_inputs(prev_output_tokens, pad)
         segments = {SOURCE: src_tokens}
         if self.training and stack.cfg.reverse_context == "reference":
-            segments[BACKWARD] = append(reversed_inputs, stack.eos, pad)
+            segments[BACKWARD] = F.pad(reversed_inputs, (0, 1), value=stack.eos)
         else:
             is_given = reverse_tokens is not None
             segments[BACKWARD] = stack.begun(reverse_tokens) if is_given else self.reverse_translations(src_tokens)
@@ -247,14 +247,6 @@ class ABDLWCModel(LWCTransformerModel, BidirectionalModel, ReverseContextModel):
             return stack.begun(stack.translate_backward(LWCEncoder.forward(self.encoder, src_tokens)))
         finally:
             stack.train(training)
-
-
-def append(tokens: Tensor, last: int, padding_idx: int) -> Tensor:
-    """Append the token `last` to the tokens of each row (B, m), whose padding may be on either side."""
-    longer = F.pad(tokens, (0, 1), value=padding_idx)  # (B, m + 1)
-    columns = torch.arange(1, tokens.size(1) + 1, device=tokens.device)
-    after = (columns * tokens.ne(padding_idx)).amax(1, keepdim=True)
-    return longer.scatter(1, after, last)
 
 
 for name, settings in {"abd_lwc_small": SMALL, "abd_lwc_base": {}}.items():

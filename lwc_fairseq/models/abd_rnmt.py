@@ -88,7 +88,7 @@ class CrossAttention(nn.Module):
     def project(self, memory: Memory) -> ProjectedMemory:
         """Compute keys and values, (S, H, n, d/H) each, once per sentence."""
         keys, values = (self._split(x).contiguous() for x in self.key_value(memory.states).chunk(2, dim=-1))
-        return ProjectedMemory(*memory, keys=keys, values=values)
+        return ProjectedMemory(memory.padding_mask, memory.columns, keys, values)
 
     def _split(self, x: Tensor) -> Tensor:
         """Rearrange (S, n, d) to (S, H, n, d/H)."""

@@ -38,7 +38,6 @@ from ..modules.recurrent import (
     RecurrentEncoder,
     SourceMemory,
     SourceOrder,
-    initialize_recurrent,
 )
 from ..modules.reverse_search import KnownTranslations, reverse_memory, search_greedily, search_with_beam
 from .abd import RecurrentReverseModel, ReverseContextConfig, start_from_right_to_left, with_prefix
@@ -136,7 +135,7 @@ class NSCModel(RecurrentReverseModel):
         reverse_model = RNNSearchModel.build_model(RNNSearchConfig(dropout=0.0, **sizes), task).requires_grad_(False)
         decoder = cls.make_decoder(cfg, task.target_dictionary, reverse_model)
         model = cls(cls.encoder_class(cfg, task.source_dictionary, reverse_model), decoder)
-        initialize_recurrent(model, cfg.init_std, cfg.init_uniform)
+        model.initialize(cfg)
         names = with_prefix(model.state_dict(), "encoder.reverse_model.", "")
         start_from_right_to_left(model, "--reverse-model", cfg.reverse_model, names, task)
         return model

@@ -112,7 +112,6 @@ class Memory(NamedTuple):
 class ProjectedMemory(NamedTuple):
     """A memory with the projections that one attention computes before the first step."""
 
-    states: Tensor  #: as in :class:`Memory`
     padding_mask: Tensor | None  #: as in :class:`Memory`
     columns: Tensor | None  #: as in :class:`Memory`
     keys: Tensor  #: (S, n, d), or (S, H, n, d/H) with several heads
@@ -147,7 +146,7 @@ class AdditiveAttention(nn.Module):
 
     def project(self, memory: Memory) -> ProjectedMemory:
         """Compute U h once per sentence."""
-        return ProjectedMemory(*memory, keys=self.key(memory.states), values=memory.states)
+        return ProjectedMemory(memory.padding_mask, memory.columns, self.key(memory.states), memory.states)
 
     def forward(self, state: Tensor, memory: ProjectedMemory) -> tuple[Tensor, Tensor]:
         """Compute a (R, D) and α (R, n) from s (R, d). Each `beam` consecutive rows share the memory of a sentence."""
@@ -181,7 +180,7 @@ class MultiHeadAttention(nn.Module):
     def project(self, memory: Memory) -> ProjectedMemory:
         """Compute K h and V h once per sentence."""
         keys, values = (self._split(linear(memory.states)) for linear in (self.key, self.value))
-        return ProjectedMemory(*memory, keys=keys, values=values)
+        return ProjectedMemory(memory.padding_mask, memory.columns, keys, values)
 
     def _split(self, x: Tensor) -> Tensor:
         """Rearrange (S, n, d) to (S, H, n, d/H)."""

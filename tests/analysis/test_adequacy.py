@@ -5,8 +5,8 @@ import sys
 from math import exp, sqrt
 
 import pytest
-from browser import opened
 
+from browser import opened
 from conftest import refusal
 from lwc_fairseq import cli
 from lwc_fairseq.analysis import adequacy

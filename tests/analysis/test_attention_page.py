@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from browser import data_of_view, opened
 from fairseq.dataclass.configs import GenerationConfig
 
+from browser import data_of_view, opened
 from conftest import TASK, make_abd, make_abd_lwc, make_deepatt, make_dictionary, make_lwc, make_transformer, run
 from lwc_fairseq.analysis.attention import (
     REVERSE,

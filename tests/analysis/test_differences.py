@@ -1,8 +1,8 @@
 """The view of the sentences on which two systems differ, in a browser."""
 
 import pytest
-from browser import data_of_view, look_at, opened
 
+from browser import data_of_view, look_at, opened
 from conftest import run
 from lwc_fairseq.analysis.comparison import Sentences, largest_differences
 from lwc_fairseq.analysis.differences import MOST, differences_view

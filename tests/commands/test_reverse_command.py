@@ -2,6 +2,7 @@
 
 import fcntl
 import re
+import resource
 import shutil
 from dataclasses import replace
 
@@ -219,6 +220,26 @@ def test_a_killed_command_goes_on(data, translated, r2l, tmp_path):
     assert again.count(": done before\n") == 4
 
 
+def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path):
+    files, origin = ReverseFiles(tmp_path, "train", PAIR), Origin("r2l.pt", "", 1, 500, [], "")
+    batches = [[(number, torch.arange(20)) for number in range(i, i + 10)] for i in range(0, 500, 10)]
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        with (
+            pytest.raises(UserError, match=r"train.de-en.part: File too large"),
+            files.writing(origin, 30) as unfinished,
+        ):
+            for batch in batches:
+                unfinished.add(batch)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with files.writing(origin, 30) as unfinished:
+        assert unfinished.missing[0] == 4096 // (4 * 22)
+        unfinished.add(row for batch in batches for row in batch)
+    assert read(tmp_path, "train") == [list(range(20))] * 500
+
+
 def test_translations_of_another_origin_are_kept_or_replaced(translated, r2l, tmp_path):
     """By greedy ones, which are those of fairseq-generate. There, the end symbol counts in another way, so that some
     are longer by a word."""
@@ -242,6 +263,10 @@ def test_translations_of_another_origin_are_kept_or_replaced(translated, r2l, tm
         assert f"{prefix}.part: another process is writing it" in refused(*command, "--fresh")
     assert read(folder, "train") == before
     run(*command, "--fresh")
+    made = read(folder, "train")
+    prefix.with_name(f"{prefix.name}.bin").unlink()  # as after half a copy of the folder
+    run(*command)
+    assert read(folder, "train") == made
     greedy = ("--gen-subset", "train", "--beam", "1", "--max-len-a", "2", "--max-len-b", "0", "--batch-size", "1")
     output = run("fairseq-generate", folder, *TASK, "--path", r2l, "--reverse-target", *greedy, "--cpu").stdout
     sources = open_sources(str(folder / "train.de-en.de"), None)

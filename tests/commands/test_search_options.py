@@ -42,7 +42,6 @@ def generation(command, data, checkpoint, *options, task=TASK):
         ("--max-len-a inf", "--max-len-a inf: must be a number from 0"),
         ("--max-len-b 0", "--max-len-b 0 is less than --min-len 1"),
         ("--min-len -1", "--min-len -1: must be at least 0"),
-        ("--prefix-size -2", "--prefix-size -2: must be at least 0"),
         ("--sampling-topk 5", "--sampling-topk 5 needs --sampling"),
         ("--sampling --nbest 5 --sampling-topp 2", "--sampling-topp 2.0: must be above 0 and at most 1"),
         ("--sampling --sampling-topk 3 --sampling-topp 0.5", "--sampling-topk 3 and --sampling-topp 0.5 exclude"),
@@ -84,7 +83,8 @@ def test_refused_by_the_commands(tiny_data, tiny_checkpoint):
     assert message.endswith("error: --lenpen nan: must be a number from -50 to 50")
 
 
-def test_interactive_has_no_references(tiny_data, tiny_checkpoint):
+def test_interactive_has_no_references(tiny_data, tiny_checkpoint, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["fairseq-interactive"])
     for options in ("--score-reference", "--prefix-size 2", "--sacrebleu", "--results-path out", "--lm-path lm.pt"):
         parser = fairseq.options.get_interactive_generation_parser()
         with pytest.raises(UserError, match=f"{options.split()[0]}: only fairseq-generate can do this"):

@@ -13,8 +13,8 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from browser import data_of_view, opened
 
+from browser import data_of_view, opened
 from conftest import FRONT_DOOR, ROOT, refusal
 from lwc_fairseq import load
 from lwc_fairseq.analysis.attention_server import LONGEST, PageServer

@@ -10,9 +10,9 @@ import sys
 import pytest
 from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import IndexedRawTextDataset
-from front_door import FrontDoor
 
 from conftest import FRONT_DOOR, LONG, ROOT, TASK, TINY_LWC, TINY_TRAINING, binarize, run, run_python
+from front_door import FrontDoor
 from lwc_fairseq.preparation import make_subwords
 from lwc_fairseq_compat import UserError
 

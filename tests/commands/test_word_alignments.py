@@ -55,6 +55,13 @@ def test_options_that_alignments_do_not_go_with(text, tmp_path, flag):
     assert f"{flag[0]}" in refused(*preprocess(text, tmp_path / "bin", "--align-suffix", "given", *flag))
 
 
+def test_only_training_needs_alignments(text, tmp_path):
+    (text / "valid.given").unlink()
+    done = run(*preprocess(text, tmp_path / "bin", "--align-suffix", "given"))
+    assert f"warning: no such file: {text / 'valid.given'}: the set has no alignments" in done.stderr
+    assert [path.name for path in (tmp_path / "bin").glob("*.align.*.idx")] == ["train.align.de-en.idx"]
+
+
 @pytest.mark.parametrize("format", ["mmap", pytest.param("lazy", marks=LONG)])
 def test_sentences_without_links(text, tmp_path, format):
     """Without any, too; a test set needs no alignments."""

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.image import imread
-from pages import commands, every_page, read
 from sacrebleu import corpus_bleu
 
 from conftest import ROOT
 from lwc_fairseq.cli import parser
 from lwc_fairseq_compat import UserError
+from pages import commands, every_page, read
 
 PAGE = ROOT / "docs" / "evidence.md"
 MULTI30K = ROOT.parent / "shared" / "multi30k"

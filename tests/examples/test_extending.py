@@ -5,9 +5,9 @@ import shlex
 
 import pytest
 import torch
-from pages import commands, read
 
 from conftest import LONG, ROOT, run, run_python
+from pages import commands, read
 
 pytestmark = LONG
 PAGE = ROOT / "docs" / "extending.md"

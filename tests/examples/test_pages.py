@@ -7,9 +7,9 @@ import sys
 
 import pytest
 from fairseq.models import MODEL_DATACLASS_REGISTRY
-from pages import every_page, headings, links, read
 
 from conftest import ROOT
+from pages import every_page, headings, links, read
 
 SCRIPT = ROOT / "examples" / "option_tables.py"
 MODELS = ROOT / "docs" / "models.md"

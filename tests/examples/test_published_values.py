@@ -6,11 +6,11 @@ import shlex
 import sys
 
 import pytest
-from pages import commands, read
 
 from conftest import ROOT
 from lwc_fairseq.cli import parser
 from lwc_fairseq.experiments.table_file import load_table
+from pages import commands, read
 
 PAGE = ROOT / "docs" / "published.md"
 TABLES = {path.stem: path for path in sorted((ROOT / "examples" / "tables").glob("*.yaml"))}

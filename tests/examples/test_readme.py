@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from pages import PAGES, commands, scripts
 from sacrebleu import corpus_bleu
 
 from conftest import LONG, ROOT, hypotheses, run, run_python
+from pages import PAGES, commands, scripts
 
 README = PAGES[0]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-from browser import opened
-from pages import links, read
 
+from browser import opened
 from conftest import LONG, ROOT, run
+from pages import links, read
 
 
 def test_the_gallery_has_every_picture():

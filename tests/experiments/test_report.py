@@ -7,8 +7,8 @@ import shutil
 from collections import Counter
 
 import pytest
-from browser import Seen, look_at, opened
 
+from browser import Seen, look_at, opened
 from conftest import TASK, TINY_TRAINING, refusal, refused, run
 from lwc_fairseq.experiments.page import table_page
 from lwc_fairseq.experiments.report import read_table, write_report

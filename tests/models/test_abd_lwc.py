@@ -2,7 +2,6 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from reference_abd_lwc import bidirectional_loss, forward, greedy_backward, visible
 
 from conftest import EOS, PAD, make_abd_lwc, make_dictionary, make_lwc, random_batch, without_padding
 from lwc_fairseq.criterions.bidirectional_cross_entropy import (
@@ -10,7 +9,6 @@ from lwc_fairseq.criterions.bidirectional_cross_entropy import (
     BidirectionalCrossEntropyConfig,
 )
 from lwc_fairseq.data.packing import BACKWARD, REFERENCE, SOURCE, TARGET, pack_segments
-from lwc_fairseq.models.abd_lwc import append
 from lwc_fairseq.modules.mixed_attention import mixed_attention_mask
 from properties import (
     future_target_tokens_change_nothing_earlier,
@@ -18,6 +16,7 @@ from properties import (
     sentence_alone_equals_the_same_in_a_batch,
     steps_equal_the_full_pass,
 )
+from reference_abd_lwc import bidirectional_loss, forward, greedy_backward, visible
 
 LENGTHS = [(4, 3), (2, 6), (7, 1), (1, 2)]
 REVERSE = pytest.mark.parametrize("reverse", ["greedy", "reference"])
@@ -178,10 +177,6 @@ class TestTraining:
             grads.append(torch.autograd.grad(out.sum() + extra["backward"][0].square().sum(), [*model.parameters()]))
             assert len(runs) == 1 + checkpointed
         assert all(torch.equal(one, other) for one, other in zip(*grads, strict=True))
-
-    def test_append(self):
-        tokens = torch.tensor([[2, 5, PAD], [PAD, 2, 6], [2, 3, 4]])
-        assert append(tokens, 9, PAD).tolist() == [[2, 5, 9, PAD], [PAD, 2, 6, 9], [2, 3, 4, 9]]
 
     def test_lwc_of_the_same_size_has_one_side_less(self):
         numbers = [sum(p.numel() for p in make().parameters()) for make in (make_abd_lwc, make_lwc)]

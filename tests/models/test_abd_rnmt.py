@@ -3,7 +3,6 @@ from types import SimpleNamespace
 import pytest
 import torch
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
-from reference_abd_rnmt import backward_pass, forward_pass, greedy_reverse, loss
 from torch.nn import functional as F
 
 from conftest import (
@@ -31,6 +30,7 @@ from properties import (
     sentence_alone_equals_the_same_in_a_batch,
     steps_equal_the_full_pass,
 )
+from reference_abd_rnmt import backward_pass, forward_pass, greedy_reverse, loss
 
 LENGTHS = [(4, 3), (2, 6), (7, 1), (1, 2)]
 HEADS = 2
