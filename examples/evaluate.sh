@@ -17,8 +17,8 @@ result=${out:-$(dirname "${checkpoints%%:*}")}/test
 
 subwords=subword_nmt
 [ ! -f "$data/text.yaml" ] || subwords=$(subwords_of "$data")
-rm -f "$result.score.json" # of an earlier call
 generate "$data" "$checkpoints" "$result" --beam 10 ${subwords:+--post-process "$subwords"}
+rm -f "$result.score.json" # of an earlier call
 in_order "$result.generated" T 2 > "$result.reference"
 doing=scoring log='' making=$result.score.$$.making
 trap stopped EXIT

@@ -24,17 +24,17 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import generation
 import torch
-import training
-from corpus import write_data
-from systems import FAMILIES, Family
 from tqdm import trange
 
+import generation
+import training
+from corpus import write_data
 from lwc_fairseq.experiments.identity import hardware
 from lwc_fairseq.experiments.results import versions
 from lwc_fairseq.files import write_whole
 from lwc_fairseq.pages import markdown_table
+from systems import FAMILIES, Family
 
 PRECISIONS = {"fp32": "fp32", "medium": 'fp32, set_float32_matmul_precision("medium")', "bf16": "bf16", "fp16": "fp16"}
 

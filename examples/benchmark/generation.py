@@ -10,11 +10,11 @@ import torch
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq_cli import generate
-from systems import USER_DIR, System
-from training import Training
 
 from lwc_fairseq.analysis.translations import scored
 from lwc_fairseq.files import read_lines
+from systems import USER_DIR, System
+from training import Training
 
 ROUNDING = 1e-4
 TIE = 1e-5

@@ -20,15 +20,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-from corpus import write_data
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.tasks import setup_task
 from fairseq.utils import move_to_cuda, set_torch_seed
-from systems import FAMILIES, System
 from torch.profiler import ProfilerActivity, profile, supported_activities
-from training import Training, configure, make_batches, read_pairs
 
+from corpus import write_data
 from lwc_fairseq.files import write_whole
+from systems import FAMILIES, System
+from training import Training, configure, make_batches, read_pairs
 
 ON_GPU = {"kernel", "gpu_memcpy", "gpu_memset"}
 """The categories of a trace's events that keep the GPU busy."""

@@ -16,11 +16,11 @@ from pathlib import Path
 from statistics import median
 
 from matplotlib.figure import Figure
-from systems import FAMILIES
 from tqdm import tqdm
 
 from lwc_fairseq.files import write_whole
 from lwc_fairseq.pages import markdown_table
+from systems import FAMILIES
 
 
 def translated(batch: int) -> list:

@@ -12,6 +12,7 @@ from fairseq.logging import metrics
 from fairseq.tasks import setup_task
 from fairseq.trainer import Trainer
 from fairseq.utils import move_to_cuda, set_torch_seed
+
 from systems import OPTIMIZER, USER_DIR, System
 
 PRECISION_FLAGS = {"fp16": ["--fp16"], "bf16": ["--bf16"]}

@@ -6,9 +6,8 @@ import statistics
 from dataclasses import dataclass
 
 from machine import Machine, empty_folder
-from outcome import Findings, Row
-
 from models import MODELS
+from outcome import Findings, Row
 
 TYPES, LENGTH = ("--types", "120"), ("--length", "4", "9")
 TINY = (*TYPES, *LENGTH, "--blocks", "1", "--updates", "1", "--beam", "2")

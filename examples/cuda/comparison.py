@@ -7,12 +7,11 @@ import statistics
 from dataclasses import dataclass
 from pathlib import Path
 
-from machine import USER_DIR, Machine, empty_folder
-from outcome import Findings, Row, StepFailed
-
 from lwc_fairseq.analysis.translations import scored
 from lwc_fairseq.files import write_whole
+from machine import USER_DIR, Machine, empty_folder
 from models import make_data, optimizer, training
+from outcome import Findings, Row, StepFailed
 
 UPDATES, TINY_UPDATES = (20, 25), (4, 6)
 """The last updates of the first training and of the one that resumes it; on the simulated device, the fewer."""

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from outcome import StepFailed
 
 from lwc_fairseq.experiments.identity import content, hardware
 from lwc_fairseq.experiments.results import versions
 from lwc_fairseq.experiments.schedule import environment
+from outcome import StepFailed
 
 ROOT = Path(__file__).resolve().parents[2]
 USER_DIR = ("--user-dir", str(ROOT / "lwc_fairseq"))

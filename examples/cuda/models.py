@@ -4,9 +4,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from machine import USER_DIR, Machine
-
 from lwc_fairseq_compat.files import whole_file
+from machine import USER_DIR, Machine
 
 CHUNKED = ("--criterion", "chunked_cross_entropy", "--label-smoothing", "0.1")
 BOTH = ("--criterion", "bidirectional_cross_entropy", "--label-smoothing", "0.1")

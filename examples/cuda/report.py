@@ -4,13 +4,12 @@ import html
 from collections.abc import Iterator
 from itertools import chain
 
-from machine import Machine
-from outcome import Outcome, Row
-
 from lwc_fairseq import pages
 from lwc_fairseq.experiments.identity import hardware
 from lwc_fairseq.experiments.results import versions
 from lwc_fairseq.files import write_whole
+from machine import Machine
+from outcome import Outcome, Row
 
 TITLE = "lwc_fairseq on CUDA"
 

@@ -2,9 +2,8 @@
 
 from comparison import read_losses, relative
 from machine import Machine, empty_folder
-from outcome import Findings
-
 from models import optimizer, training
+from outcome import Findings
 
 UPDATES = 20
 TOLERANCE = 2e-3

@@ -18,15 +18,14 @@ from pathlib import Path
 import checks
 import columns
 from comparison import PRECISIONS, compare
-from machine import Machine
-from outcome import Findings, Outcome, StepFailed, read_outcome
-from report import write_report
-from several import two_processes
-
 from lwc_fairseq.experiments.schedule import devices
 from lwc_fairseq.files import make_folder
 from lwc_fairseq_compat import UserError
+from machine import Machine
 from models import MODELS
+from outcome import Findings, Outcome, StepFailed, read_outcome
+from report import write_report
+from several import two_processes
 
 QUICK = {("lwc", "fp32"), *((family, "fp16") for family in MODELS)}
 """The models and precisions of --quick."""

@@ -82,9 +82,9 @@ one model has two seeds that happen to be alike, and [a t-test](../examples/resu
 is less sure of its difference.
 
 The interval over sentences compares two trained models, not two kinds of model. We also compared {pairs} pairs of
-translations by models of one kind, trained with different seeds. (Three pairs of models count twice, with two searches.
-In one pair, dropout is also drawn in another way; in four, the batches differ, too.) For {distinct} of the {pairs},
-this interval excludes 0; chance alone would give {chance:.1f}.
+translations by models of one kind, trained with different seeds. For {distinct} of the {pairs}, this interval excludes
+0. Chance alone would give {chance:.1f}. Three pairs of models count twice, with two searches. In one pair, dropout is
+also drawn in another way. In four pairs, the batches differ, too.
 
 ## More comparisons
 

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from grammar.dice import Dice
 from grammar.sentences import Sentence, draw_sentence
-
 from lwc_fairseq_compat.files import whole_file
 
 MOST = 1_000_000

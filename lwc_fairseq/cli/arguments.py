@@ -62,7 +62,7 @@ def add_subwords(command, given: str) -> None:
         "--sentencepiece-model",
         type=Path,
         metavar="FILE",
-        help=f"a model of sentencepiece: {given} text as the data had it before its sub-words, which it splits",
+        help=f"a model of sentencepiece, which makes the sub-words: {given} text as the data had it before",
     )
 
 

@@ -65,7 +65,7 @@ def reverse_command(args: argparse.Namespace) -> int:
         elif files[name].origin() != origin:
             files[name].remove()
     for name, origin in origins.items():
-        if files[name].index.exists() and files[name].tokens.exists():
+        if not files[name].missing:
             print(f"{files[name].prefix}: done before")
             continue
         sources = open_sources(paths[name], task.source_dictionary)

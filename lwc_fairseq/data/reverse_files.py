@@ -167,10 +167,14 @@ class ReverseFiles:
             builder.finalize(index)
         self.part.unlink()
 
+    @property
+    def missing(self) -> list[Path]:
+        """The files of finished translations that are not there."""
+        return [path for path in (self.index, self.tokens) if not path.exists()]
+
     def require(self, option: str) -> None:
         """Raises UserError if there are no finished translations, which `option` needs."""
-        missing = [path for path in (self.index, self.tokens) if not path.exists()]
-        if missing:
+        if missing := self.missing:
             raise UserError(
                 f"{option}: {missing[0]} is missing: make it by `lwc-fairseq reverse CHECKPOINT --data {self.data}`, "
                 "with the checkpoint of a trained right-to-left model"

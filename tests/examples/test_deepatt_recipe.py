@@ -21,8 +21,11 @@ def test_train_and_evaluate(tiny_text, tiny_data, tmp_path):
     evaluate = ("bash", RECIPE.parent / "evaluate.sh", f"{first}:{second}", tiny_data, "--out", tmp_path / "both")
     scored = run(*evaluate, "--", "--cpu", "--unnormalized", "--max-len-b", "5").stdout
     assert '"name": "BLEU"' in scored and "tok:none" in scored
-    assert len((tmp_path / "both" / "test.txt").read_text().splitlines()) == 20
-    assert (tmp_path / "both" / "test.reference").read_text() == (tiny_text / "test.en").read_text()
+    of_ensemble = tmp_path / "both" / "test.ensemble"  # beside what one model would have
+    assert len(of_ensemble.with_suffix(".ensemble.txt").read_text().splitlines()) == 20
+    assert of_ensemble.with_suffix(".ensemble.reference").read_text() == (tiny_text / "test.en").read_text()
+    run(*evaluate[:2], f"{tmp_path}/none.pt:{first}", *evaluate[3:], check=False)
+    assert of_ensemble.with_suffix(".ensemble.score.json").read_text() in scored
 
 
 def test_unknown_optimizer_is_named(tiny_data):

@@ -5,8 +5,9 @@ import itertools
 import re
 from collections import Counter
 
-import corpus
 import pytest
+
+import corpus
 from grammar.dice import Dice
 from grammar.features import Case, Gender, Number
 from grammar.german_order import AUXILIARIES

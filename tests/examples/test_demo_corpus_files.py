@@ -4,8 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import corpus
 import pytest
+
+import corpus
 
 SUFFIXES = ("de", "en", "align")
 

@@ -6,6 +6,7 @@ The expected words and links were written by hand.
 from typing import NamedTuple
 
 import pytest
+
 from grammar.clauses import Clause, Negation
 from grammar.declension import BARE, HE, MY, NAME, NO, SHE, THE, THIS, WE, A, Determiner, I
 from grammar.features import Case, Number

@@ -1,6 +1,7 @@
 """Forms of words in the demo corpus's grammar: numbers, and declined noun phrases."""
 
 import pytest
+
 from grammar.declension import OUR, THE, THIS, A
 from grammar.features import Case, Number
 from grammar.noun_phrases import NounPhrase
