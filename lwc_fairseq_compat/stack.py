@@ -69,10 +69,12 @@ def silence_deprecations():
 def fork_workers():
     """Let workers of ``fairseq-preprocess`` and of data loaders begin as copies of the command, as before Python 3.14.
 
-    Why: they begin as new processes, which import everything again. Needed: on Linux, from Python 3.14.
+    Why: they begin as new processes, which import everything again. Only the default changes: a program that has chosen
+    a method keeps it. Needed: on Linux, from Python 3.14.
     """
-    if sys.version_info >= (3, 14) and multiprocessing.get_start_method() == "forkserver":
-        multiprocessing.set_start_method("fork", force=True)
+    choice = multiprocessing.context._default_context
+    if sys.version_info >= (3, 14) and choice._default_context.get_start_method() == "forkserver":
+        choice._default_context = multiprocessing.get_context("fork")
 
 
 @before_fairseq

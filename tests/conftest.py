@@ -237,6 +237,11 @@ TINY_LWC = (
     *("--user-dir", "lwc_fairseq", "--arch", "lwc_transformer_small", "--layers", "2"),
     *("--embed-dim", "16", "--ffn-embed-dim", "32", "--attention-heads", "2", "--dropout", "0.1"),
 )
+TINY_STOCK = (
+    *("--arch", "transformer", "--encoder-layers", "1", "--decoder-layers", "1", "--encoder-embed-dim", "8"),
+    *("--encoder-ffn-embed-dim", "8", "--decoder-attention-heads", "2", "--encoder-attention-heads", "2"),
+)
+"""A Transformer of fairseq."""
 TASK = ("--user-dir", "lwc_fairseq", "--task", "concat_translation")
 TINY_RECURRENT = ("--embed-dim", "12", "--hidden-dim", "16", "--init-std", "0.3")
 LONG = pytest.mark.long

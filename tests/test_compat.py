@@ -157,6 +157,21 @@ def test_workers_are_copies_of_the_process():
     assert run_python("-c", program).stdout == "fork\n"
 
 
+@pytest.mark.parametrize(("chosen", "method"), [(None, "fork"), ("forkserver", "forkserver")])
+def test_a_program_may_choose_how_workers_begin(chosen, method):
+    """As on Python 3.14, where the default is forkserver."""
+    program = f"""
+import multiprocessing, sys
+from lwc_fairseq_compat.stack import fork_workers
+multiprocessing.set_start_method({chosen!r}, force=True)
+multiprocessing.context._default_context._default_context = multiprocessing.get_context("forkserver")
+sys.version_info = (3, 14)
+fork_workers()
+print(multiprocessing.get_start_method())
+"""
+    assert run_python("-c", program).stdout == f"{method}\n"
+
+
 def test_attention_does_not_use_cudnn():
     program = "import torch, fairseq; print(torch.backends.cuda.cudnn_sdp_enabled())"
     assert run_python("-c", program).stdout == "False\n"

@@ -14,6 +14,7 @@ from conftest import (
     ROOT,
     TASK,
     TINY_LWC,
+    TINY_STOCK,
     TINY_TRAINING,
     binarize,
     hypotheses,
@@ -24,8 +25,6 @@ from conftest import (
 )
 from lwc_fairseq_compat import UserError
 
-STOCK = ("--arch", "transformer", "--encoder-layers", "1", "--decoder-layers", "1", "--encoder-embed-dim", "8")
-STOCK += ("--encoder-ffn-embed-dim", "8", "--decoder-attention-heads", "2", "--encoder-attention-heads", "2")
 SHORT = ("--max-source-positions", "20", "--max-target-positions", "15", "--skip-invalid-size-inputs-valid-test")
 TEXT = "ba de\nfi\n"
 
@@ -38,7 +37,7 @@ def training(data, out, *flags):
 def right_to_left(tiny_data, tmp_path_factory):
     """Checkpoints of a model of ours and of fairseq's, trained with --reverse-target."""
     folder = tmp_path_factory.mktemp("right_to_left")
-    models = {"lwc": TINY_LWC[2:], "stock": STOCK, "short": (*TINY_LWC[2:], *SHORT)}
+    models = {"lwc": TINY_LWC[2:], "stock": TINY_STOCK, "short": (*TINY_LWC[2:], *SHORT)}
     for name, flags in models.items():
         run(*training(tiny_data, folder / name, *TASK, *flags, "--reverse-target"))
     return {name: folder / name / "checkpoint_last.pt" for name in models}
@@ -143,12 +142,12 @@ def test_user_dir_that_is_a_checkout(tiny_data, tmp_path, name):
 
 
 def test_user_dir_that_is_a_file(tiny_data):
-    message = refused("fairseq-train", tiny_data, "--user-dir", ROOT / "setup.py", *STOCK)
+    message = refused("fairseq-train", tiny_data, "--user-dir", ROOT / "setup.py", *TINY_STOCK)
     assert message.endswith(f"--user-dir {ROOT / 'setup.py'} is a file: give the folder of a package")
 
 
 def test_user_dir_that_is_missing(tiny_data):
-    message = refused("fairseq-train", tiny_data, "--user-dir", "no/such/plugin", *STOCK)
+    message = refused("fairseq-train", tiny_data, "--user-dir", "no/such/plugin", *TINY_STOCK)
     assert "--user-dir no/such/plugin: there is no such folder, and no package of this name" in message
 
 
@@ -189,7 +188,7 @@ class TestNumpy2:
     """Options for which fairseq uses names that numpy has removed."""
 
     def test_buckets(self, tiny_data, tmp_path):
-        run(*training(tiny_data, tmp_path, *STOCK, "--task", "translation", "--num-batch-buckets", "2"))
+        run(*training(tiny_data, tmp_path, *TINY_STOCK, "--task", "translation", "--num-batch-buckets", "2"))
 
     def test_language_models(self, tiny_text, tmp_path):
         prefixes = (f"--trainpref={tiny_text / 'train.en'}", f"--validpref={tiny_text / 'valid.en'}")
@@ -209,11 +208,11 @@ class TestValidationSets:
         return data
 
     def test_that_are_named_are_used(self, two_sets, tmp_path):
-        done = run(*training(two_sets, tmp_path, *STOCK, "--valid-subset", "valid,valid1"))
+        done = run(*training(two_sets, tmp_path, *TINY_STOCK, "--valid-subset", "valid,valid1"))
         assert "| valid1 |" in done.stdout + done.stderr
 
     def test_that_are_not_named(self, two_sets, tmp_path):
-        message = refused(*training(two_sets, tmp_path, *STOCK))
+        message = refused(*training(two_sets, tmp_path, *TINY_STOCK))
         assert "Valid paths ['valid1'] will be ignored" in message and "--valid-subset valid,valid1" in message
 
 
@@ -235,7 +234,7 @@ def test_alignments_for_a_model_without_attention_in_training(tiny_text, tmp_pat
 
 
 def test_best_checkpoint_by_bleu_that_is_not_computed(tiny_data, tmp_path):
-    message = refused(*training(tiny_data, tmp_path, *STOCK, "--best-checkpoint-metric", "bleu"))
+    message = refused(*training(tiny_data, tmp_path, *TINY_STOCK, "--best-checkpoint-metric", "bleu"))
     assert message.endswith("--best-checkpoint-metric bleu: add --eval-bleu, which computes it")
 
 
@@ -243,7 +242,7 @@ class TestChecksOfFairseq:
     """The commands of fairseq check some options themselves; their messages are printed without a traceback."""
 
     def test_training_without_a_batch_size_or_an_optimizer(self, tiny_data, tmp_path):
-        given = ("fairseq-train", tiny_data, *STOCK, "--save-dir", tmp_path)
+        given = ("fairseq-train", tiny_data, *TINY_STOCK, "--save-dir", tmp_path)
         assert "the training has no optimizer: add one, such as --optimizer adam" in refused(*given)
         message = refused(*given, "--optimizer", "adam")
         assert message == "fairseq-train: error: Must specify batch size either with --max-tokens or --batch-size"
@@ -294,7 +293,7 @@ class TestFormatsOfData:
     )
     @pytest.mark.parametrize("model", ["ours", pytest.param("stock", marks=LONG)])
     def test_lazy_data_trains_the_same_model(self, formats, tmp_path, model, flags):
-        kind = (*TASK, *TINY_LWC[2:]) if model == "ours" else STOCK
+        kind = (*TASK, *TINY_LWC[2:]) if model == "ours" else TINY_STOCK
         saved = []
         for name, more in (("mmap", ()), ("lazy", flags)):
             run(*training(formats[name], tmp_path / name, *kind, *more))

@@ -12,6 +12,7 @@ from conftest import (
     ROOT,
     TASK,
     TINY_LWC,
+    TINY_STOCK,
     TINY_TRAINING,
     binarize,
     hypotheses,
@@ -22,9 +23,6 @@ from conftest import (
 from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.options import parse_words
 from lwc_fairseq_compat.search_options import check_eval_bleu_args
-
-STOCK = ("--arch", "transformer", "--encoder-layers", "1", "--decoder-layers", "1", "--encoder-embed-dim", "8")
-STOCK += ("--encoder-ffn-embed-dim", "8", "--decoder-attention-heads", "2", "--encoder-attention-heads", "2")
 
 
 def generation(command, data, checkpoint, *options, task=TASK):
@@ -189,7 +187,7 @@ class TestLongSentences:
     def test_no_line_of_interactive_input_is_lost(self, tiny_data, tiny_checkpoint, tmp_path, model):
         if model == "stock":
             out = ("--max-update", "1", "--save-dir", tmp_path)
-            run("fairseq-train", tiny_data, *TINY_TRAINING, *STOCK, *out)
+            run("fairseq-train", tiny_data, *TINY_TRAINING, *TINY_STOCK, *out)
             tiny_checkpoint = tmp_path / "checkpoint_last.pt"
         text = "ba de\n" + "ba " * 9 + "\n\nfi\n"
         translation = ("--user-dir", "lwc_fairseq", "--task", "translation", "--max-source-positions", "4")
