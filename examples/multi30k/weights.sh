@@ -19,7 +19,7 @@ table=$(absolute "${table:-$out/table}")
 [ -f "$table/table.json" ] || fail "$table/table.json: no such file: train the models first, or give another --table"
 
 mkdir -p "$packs"
-packed=''
+packed=()
 for run in "$table"/*/seed1; do
   row=$(basename "$(dirname "$run")")
   model=$run/averaged.pt
@@ -28,9 +28,9 @@ for run in "$table"/*/seed1; do
   card=$(python "$root/examples/multi30k/card.py" "$table/table.json" "$row") || continue  # it says what is missing
   echo "$card" > "$packs/$row.md"
   lwc-fairseq pack "$model" --data "$out/data" --card "$packs/$row.md" --out "$packs/multi30k_$row.zip"
-  packed=1
+  packed+=("multi30k_$row.zip")
 done
-[ -n "$packed" ] || fail "$table: none of its models could be packed"
+[ ${#packed[@]} != 0 ] || fail "$table: none of its models could be packed"
 cd "$packs"
-sha256sum -- *.zip > SHA256SUMS
+sha256sum -- "${packed[@]}" > SHA256SUMS  # not of those that stand there since another table
 echo "wrote $packs/SHA256SUMS"

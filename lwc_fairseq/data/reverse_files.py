@@ -150,6 +150,8 @@ class ReverseFiles:
             UserError: another process writes these translations, or a file cannot be written.
         """
         with self._locked() as file:
+            if not self.record.exists():
+                file.truncate(0)  # nothing says what these translations were made of
             write_whole(self.record, json.dumps(asdict(origin), indent=1) + "\n")
             unfinished = Unfinished(file, origin.sentences)
             yield unfinished
@@ -170,7 +172,7 @@ class ReverseFiles:
     @property
     def missing(self) -> list[Path]:
         """The files of finished translations that are not there."""
-        return [path for path in (self.index, self.tokens) if not path.exists()]
+        return [path for path in (self.index, self.tokens, self.record) if not path.exists()]
 
     def require(self, option: str) -> None:
         """Raises UserError if there are no finished translations, which `option` needs."""
@@ -190,13 +192,14 @@ class ReverseFiles:
         """
         self.require(option)
         origin, now = self.origin(), describe(path, dictionaries, impl)
-        again = f"make it again by `lwc-fairseq reverse CHECKPOINT --data {self.data} --fresh`"
-        if origin is None:
-            raise UserError(f"{option}: {self.record}, which says what {self.index} was made of, is missing: {again}")
+        assert origin is not None, "required above"
         made = asdict(origin)
         if any(made[name] != value for name, value in now.items()):
             what = "the words of the dictionaries" if made["sources"] == now["sources"] else "the sources"
-            raise UserError(f"{option}: {what} of {self.split} have changed since {self.index} was made: {again}")
+            raise UserError(
+                f"{option}: {what} of {self.split} have changed since {self.index} was made: make it again by "
+                f"`lwc-fairseq reverse CHECKPOINT --data {self.data} --fresh`"
+            )
         return MMapIndexedDataset(str(self.prefix))
 
 

@@ -94,7 +94,8 @@ class ReverseContextModel(TranslationModel):
     """A model whose decoder reads a reverse translation: the whole translation, from right to left.
 
     `forward` and the encoder take the argument `reverse_tokens`: reverse translations (B, T), the end symbol last,
-    padding on the right. With them, the model reads these and does not search.
+    padding on the right. With them, the model reads these and does not search. (Those that the task reads from files
+    are cut to the positions of the model, and then lack the end symbol.)
     """
 
     @property

@@ -6,6 +6,7 @@ import resource
 import shutil
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from fairseq.data import Dictionary
@@ -220,6 +221,21 @@ def test_a_killed_command_goes_on(data, translated, r2l, tmp_path):
     assert again.count(": done before\n") == 4
 
 
+def test_translations_of_unknown_origin_are_made_again(data, translated, r2l, tmp_path):
+    folder = tmp_path / "one"
+    shutil.copytree(data / "one", folder)
+    shutil.copytree(translated / "one" / "reverse", folder / "reverse")
+    finished, begun = ReverseFiles(folder, "valid", PAIR), ReverseFiles(folder, "test", PAIR)
+    finished.record.unlink()
+    for path in (begun.record, begun.index, begun.tokens):
+        path.unlink()
+    begun.part.write_bytes(np.array([0, 2, 5, EOS], dtype=np.int32).tobytes())
+    run("lwc-fairseq", "reverse", r2l, "--data", folder, "--beam", "3")
+    for split in SETS:
+        assert read(folder, split) == read(translated / "one", split)
+    assert finished.origin() == ReverseFiles(translated / "one", "valid", PAIR).origin()
+
+
 def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path):
     files, origin = ReverseFiles(tmp_path, "train", PAIR), Origin("r2l.pt", "", 1, 500, [], "")
     batches = [[(number, torch.arange(20)) for number in range(i, i + 10)] for i in range(0, 500, 10)]
@@ -305,7 +321,7 @@ def test_what_is_missing_or_stale_is_told_before_training(data, translated, tmp_
     (stale / "dict.de.txt").write_text("".join([*words[1:], words[0]]))
     assert "the words of the dictionaries of valid have changed since" in refusal(stale)
     (stale / "reverse" / "valid.de-en.json").unlink()
-    assert "valid.de-en.json, which says what" in refusal(stale)
+    assert "valid.de-en.json is missing: make it by" in refusal(stale)
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
 
 

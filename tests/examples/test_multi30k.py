@@ -57,12 +57,14 @@ def test_recipe_on_a_slice(tmp_path, flags, rows):
     assert len(raw.splitlines()) == 1 and "▁" not in raw
 
     shutil.copytree(out / "table" / rows[0], out / "table" / "row_of_another_table")
+    packs = out / "packs"
+    packs.mkdir()
+    (packs / "multi30k_row_of_another_table.zip").touch()
     said = run("bash", RECIPE / "weights.sh", "--out", out).stderr
     assert f"{out / 'table' / 'table.json'}: it has no results of seed 1 of a row row_of_another_table" in said
-    packs = out / "packs"
     trained = {*rows} & {*TRAINED}
-    assert {path.stem for path in packs.glob("*.zip")} == {f"multi30k_{row}" for row in trained}
-    assert (packs / "SHA256SUMS").read_text().count(".zip\n") == len(trained)
+    listed = {line.split()[1] for line in (packs / "SHA256SUMS").read_text().splitlines()}
+    assert listed == {f"multi30k_{row}.zip" for row in trained}
     pack = packs / f"multi30k_{rows[0]}.zip"
     assert run("lwc-fairseq", "translate", pack, "--detokenize", stdin="Ein Mann läuft.\n").stdout == raw
     row = next(row for row in json.loads((out / "table" / "table.json").read_text())["rows"] if row["name"] == rows[0])
