@@ -41,8 +41,9 @@ def call_main_on_devices(call_main, cfg, main, **kwargs):
     Why: fairseq finds out later, with a traceback, that a GPU or a package is missing. ``fairseq/options.py`` sets
     ``tpu`` together with ``bf16``, so the commands ask for ``torch_xla`` even where there is a GPU; ``--bf16 --tpu``
     still means a TPU where ``torch_xla`` is installed. The default backend, NCCL, connects only GPUs. With ``--cpu``,
-    too, a process for each GPU starts, and all of them share the same cores. The process that waits for the others
-    would die at the signal, and they with it while they save. Needed: always.
+    too, a process for each GPU starts, and all of them share the same cores. (``--distributed-world-size`` still starts
+    fewer.) The process that waits for the others would die at the signal, and they with it while they save. Needed:
+    always.
     """
     from fairseq.distributed.utils import infer_init_method
 
@@ -59,10 +60,11 @@ def call_main_on_devices(call_main, cfg, main, **kwargs):
             )
     if cfg.common.bf16 and importlib.util.find_spec("torch_xla") is None:
         cfg.common.tpu = training.tpu = False
-    has_address = training.distributed_init_method is not None
+    has_address = training.distributed_init_method is not None or training.distributed_port > 0  # that of SLURM
+    is_one_for_each_gpu = training.distributed_world_size == torch.cuda.device_count() and not has_address
     infer_init_method(training)
-    if cfg.common.cpu and not has_address and str(training.distributed_init_method).startswith("tcp://localhost:"):
-        training.distributed_init_method, training.distributed_world_size = None, 1  # not one for each GPU
+    if cfg.common.cpu and is_one_for_each_gpu and not training.distributed_no_spawn:  # nor has torchrun started it
+        training.distributed_init_method, training.distributed_world_size = None, 1
     if training.distributed_init_method and cfg.common.cpu and training.distributed_backend == "nccl":
         training.distributed_backend = "gloo"
     if training.distributed_init_method is None or training.distributed_no_spawn:

@@ -109,14 +109,14 @@ def free_port() -> int:
 
 
 @pytest.fixture
-def train_on_two_gpus(tmp_path):
-    """fairseq-train on a machine with two GPUs, which PyTorch is made to count here."""
-    script = tmp_path / "train_on_two.py"
+def train_beside_gpus(tmp_path):
+    """fairseq-train on a machine with three GPUs, which PyTorch is made to count here."""
+    script = tmp_path / "train_beside_gpus.py"
     script.write_text(
         dedent("""
             import torch
 
-            torch.cuda.device_count = lambda: 2
+            torch.cuda.device_count = lambda: 3
             from fairseq_cli.train import cli_main
 
             if __name__ == "__main__":
@@ -126,17 +126,18 @@ def train_on_two_gpus(tmp_path):
     return script
 
 
-def test_a_training_on_the_cpu_is_one_process_beside_gpus(tiny_data, tmp_path, train_on_two_gpus):
+def test_a_training_on_the_cpu_is_one_process_beside_gpus(tiny_data, tmp_path, train_beside_gpus):
     _, *arguments = training(tiny_data, tmp_path / "out", "--cpu", "--max-update", "1", "--batch-size", "100")
-    done = train("python", train_on_two_gpus, *arguments)
+    done = train("python", train_beside_gpus, *arguments)
     assert "training on 1 devices" in done.stdout + done.stderr
 
 
 @LONG
-def test_processes_that_fairseq_spawns_know_the_plugin(tiny_data, tmp_path, train_on_two_gpus):
+def test_processes_that_fairseq_spawns_know_the_plugin(tiny_data, tmp_path, train_beside_gpus):
     user_dir = ("--user-dir", ROOT / "lwc_fairseq", "--distributed-world-size", "2")
     _, *arguments = training(tiny_data, tmp_path / "out", *user_dir, "--max-update", "2", "--batch-size", "100")
-    done = run("python", train_on_two_gpus, *map(str, arguments), cwd=tmp_path, OMP_NUM_THREADS="1")
+    done = run("python", train_beside_gpus, *map(str, arguments), cwd=tmp_path, OMP_NUM_THREADS="1")
+    assert "training on 2 devices" in done.stdout + done.stderr
     assert len(losses(done)) == 2 and (tmp_path / "out" / "checkpoint_last.pt").exists()
 
 

@@ -280,7 +280,7 @@ SPAWNS_TWO = dedent("""
     import torch
     from fairseq_cli.train import cli_main
 
-    torch.cuda.device_count = lambda: 2
+    torch.cuda.device_count = lambda: 3
     if __name__ == "__main__":
         cli_main()
 """)
@@ -301,6 +301,7 @@ def test_several_processes_that_are_told_to_end_save_together(tiny_data, tmp_pat
     started.wait_for("train_inner | epoch 001:      2 ")
     assert started.end(number) != 0
     log = (tmp_path / "log").read_text()
+    assert "training on 2 devices" in log
     number = int(re.search(r"terminated after update (\d+); the same command goes on there", log)[1])
     assert saved_updates(tmp_path / "out" / "checkpoint_last.pt") == number < 2000
 
