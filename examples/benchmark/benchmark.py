@@ -30,8 +30,7 @@ from tqdm import trange
 import generation
 import training
 from corpus import write_data
-from lwc_fairseq.experiments.identity import hardware
-from lwc_fairseq.experiments.results import versions
+from lwc_fairseq.experiments.identity import hardware, versions
 from lwc_fairseq.files import write_whole
 from lwc_fairseq.pages import markdown_table
 from systems import FAMILIES, Family

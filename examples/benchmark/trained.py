@@ -38,8 +38,7 @@ from fairseq_cli import preprocess
 from tqdm import tqdm
 
 from lwc_fairseq.analysis.translations import Score, Translations, read_hypotheses, score, significance
-from lwc_fairseq.experiments.identity import hardware
-from lwc_fairseq.experiments.results import versions
+from lwc_fairseq.experiments.identity import hardware, versions
 from lwc_fairseq.experiments.schedule import environment
 from lwc_fairseq.files import read_lines, write_whole
 from lwc_fairseq.pages import markdown_table

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import torch
 
-from lwc_fairseq.experiments.identity import content, hardware
-from lwc_fairseq.experiments.results import versions
+from lwc_fairseq.experiments.identity import content, hardware, versions
 from lwc_fairseq.experiments.schedule import environment
 from outcome import StepFailed
 

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from lwc_fairseq import pages
-from lwc_fairseq.experiments.identity import hardware
-from lwc_fairseq.experiments.results import versions
+from lwc_fairseq.experiments.identity import hardware, versions
 from lwc_fairseq.files import write_whole
 from machine import Machine
 from outcome import Outcome, Row

@@ -11,11 +11,12 @@ import os
 import platform
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import fairseq
 import torch
 
 import lwc_fairseq
@@ -62,28 +63,34 @@ def hardware() -> str:
     return f"{os.cpu_count()} cores, {names[0] if names else platform.processor() or 'CPU'}, no GPU"
 
 
-def comment(command: Command, table: Path, machines: Iterable[str] = ()) -> str:
+def versions() -> str:
+    """Return the versions of Python, PyTorch, fairseq and this package in one line."""
+    python = f"Python {platform.python_version()}, PyTorch {torch.__version__}"
+    return f"{python}, fairseq {fairseq.__version__}, lwc_fairseq {lwc_fairseq.__version__}"
+
+
+def comment(command: Command, table: Path, ran_on: Mapping[str, list[str]] | None = None) -> str:
     """Return the comment of a command that runs now: where it runs, and the contents of what it names.
 
     Args:
         table: the folder of the table.
-        machines: the hardware that it runs on and, if it was stopped, ran on before.
+        ran_on: the "machines" and "versions" with which it runs and, if it was stopped, ran before.
     """
     place = Place.here(table)
     contents = {word: content for role, word in roles(command) if (content := content_of(role, word, command, place))}
-    about = {"folder": place.folder, "table": place.table, "contents": contents, "machines": list(machines)}
+    about = {"folder": place.folder, "table": place.table, "contents": contents, **(ran_on or {})}
     return "# " + json.dumps(about, ensure_ascii=False)
 
 
-def record_of(command: Command, table: Path, machines: Iterable[str] = ()) -> str:
+def record_of(command: Command, table: Path, ran_on: Mapping[str, list[str]] | None = None) -> str:
     """Return the content of the file `STEP.command` of a step: the command, and its :func:`comment`."""
-    return f"{shlex.join(command)}\n{comment(command, table, machines)}\n"
+    return f"{shlex.join(command)}\n{comment(command, table, ran_on)}\n"
 
 
-def machines_of(recorded: str) -> list[str]:
-    """Return the hardware that a step ran on, as far as the content of its file `STEP.command` says so."""
+def ran_before(recorded: str, key: str) -> list[str]:
+    """Return the "machines" or "versions" of a step, as far as the content of its file `STEP.command` says so."""
     _, mark, facts = recorded.rpartition("\n# ")
-    return json.loads(facts).get("machines", []) if mark else []
+    return json.loads(facts).get(key, []) if mark else []
 
 
 def difference(recorded: str, command: Command, table: Path) -> str | None:
@@ -104,6 +111,8 @@ def difference(recorded: str, command: Command, table: Path) -> str | None:
         return "has other flags than this command"
     for (role, old), (_, new) in zip(old_words, new_words, strict=True):
         contents = about["contents"].get(old), content_of(role, new, command, now)
+        if role == "data" and contents[0] and not contents[1]:
+            return f"ran with the data {then.path(old)}, and there is none in {now.path(new)}, which --data names"
         known = None not in contents
         same_content, same_path = contents[0] == contents[1], then.path(old) == now.path(new)
         if role == "package":

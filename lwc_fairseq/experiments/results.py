@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import platform
 import re
 import shlex
 import sys
@@ -14,13 +13,10 @@ from itertools import chain
 from pathlib import Path
 from statistics import mean, stdev
 
-import fairseq
 import sacrebleu
-import torch
 
 from lwc_fairseq_compat import UserError
 
-from .. import __version__
 from ..analysis.alignment import Gold, error_rate, read_links
 from ..analysis.tagger import Tagger
 from ..analysis.translations import (
@@ -36,7 +32,7 @@ from ..analysis.translations import (
 )
 from ..files import read_lines
 from ..preparation import Words, read_preparation
-from .identity import data_content, file_content, machines_of
+from .identity import data_content, file_content, ran_before
 from .jobs import Job, Settings
 from .layout import RunFolder
 from .table_file import ALL, Row, Table
@@ -301,12 +297,6 @@ def parts_of_speech(
     return parts
 
 
-def versions() -> str:
-    """Return the versions of Python, PyTorch, fairseq and this package in one line."""
-    python = f"Python {platform.python_version()}, PyTorch {torch.__version__}"
-    return f"{python}, fairseq {fairseq.__version__}, lwc_fairseq {__version__}"
-
-
 def make_record(
     settings: Settings,
     results: list[Result],
@@ -325,7 +315,10 @@ def make_record(
     table = settings.table
     jobs = [*settings.trials(), *settings.jobs(seeds)]
     commands = [text_of(job.folder.command(step)) for job in jobs for step in job.steps()]
-    machines = chain(*map(machines_of, commands))
+    machines, versions = (
+        "; ".join(dict.fromkeys(chain.from_iterable(ran_before(command, key) for command in commands)))
+        for key in ("machines", "versions")
+    )
     flags = {
         "optimizer": table.optimizer,
         "train": table.train,
@@ -349,8 +342,8 @@ def make_record(
         published_on=table.data,
         measured_on=settings.data,
         date=date.today().isoformat(),
-        hardware="; ".join(dict.fromkeys(machines)) or "hardware not recorded",
-        versions=f"{versions()}, sacrebleu {sacrebleu.__version__}",
+        hardware=machines or "hardware not recorded",
+        versions=f"{versions or 'versions not recorded'}, scored with sacrebleu {sacrebleu.__version__}",
         command=shlex.join(["lwc-fairseq", *sys.argv[1:]]),
         seeds=seeds,
         flags=without_empty(flags),

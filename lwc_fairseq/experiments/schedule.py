@@ -23,7 +23,7 @@ from lwc_fairseq_compat import UserError
 from lwc_fairseq_compat.files import whole_file
 
 from ..files import write_whole
-from .identity import Command, difference, hardware, machines_of, record_of
+from .identity import Command, difference, hardware, ran_before, record_of, versions
 from .jobs import Job, JobFailed, JobStopped
 from .layout import RunFolder
 from .progress import TRAINING_SHARE, Bars, JobBar, Progress
@@ -61,6 +61,10 @@ def locked(folder: RunFolder) -> Iterator[TextIO]:
             lock.seek(0)
             who = (lock.read().splitlines() or ["another process"])[-1]
             raise JobFailed(f"{who} is at work in {folder.path}: wait for it, or stop it") from None
+        except OSError as error:
+            raise JobFailed(
+                f"{folder.lock}: {error.strerror}: this file system has no locks; give an --out on another one"
+            ) from None
         lock.truncate(0)
         yield lock
 
@@ -203,8 +207,11 @@ class Runner:
         file, log = job.folder.command(step), job.folder.log(step)
         before = text_of(file)
         is_resumed = difference(before, command, job.folder.table) is None
-        machines = dict.fromkeys([*(machines_of(before) if is_resumed else []), hardware()])
-        write_whole(file, record_of(command, job.folder.table, machines))
+        ran_on = {
+            key: list(dict.fromkeys([*(ran_before(before, key) if is_resumed else []), now]))
+            for key, now in (("machines", hardware()), ("versions", versions()))
+        }
+        write_whole(file, record_of(command, job.folder.table, ran_on))
         with log.open("a", encoding="utf-8") as writer, log.open(encoding="utf-8", errors="replace") as reader:
             reader.seek(0, os.SEEK_END)
             with self.mutex:

@@ -16,7 +16,7 @@ import torch
 
 from conftest import LONG, ROOT, refusal, refused, run
 from lwc_fairseq import cli
-from lwc_fairseq.experiments.identity import hardware
+from lwc_fairseq.experiments.identity import hardware, versions
 from lwc_fairseq.preparation import write_preparation
 
 TABLE = """
@@ -265,16 +265,19 @@ def test_a_part_of_a_table_over_the_same_folder(command, finished):
     run(*command, finished)
 
 
-def test_a_table_of_finished_runs_names_the_machines_on_which_they_ran(command, finished, tmp_path):
+def test_a_table_of_finished_runs_names_the_machines_and_versions_with_which_they_ran(command, finished, tmp_path):
     out = tmp_path / "out"
     shutil.copytree(finished, out)
     for file in out.glob("*/*/*.command"):
-        file.write_text(file.read_text().replace(json.dumps(hardware()), '"8 × B"'))
+        recorded = file.read_text().replace(json.dumps(hardware()), '"8 × B"')
+        file.write_text(recorded.replace(json.dumps(versions()), '"PyTorch 1"'))
     train = out / "lwc" / "seed1" / "train.command"
     train.write_text(train.read_text().replace('"8 × B"', '"8 × A"'))
     for how in ([], ["--collect"]):
         run(*command, out, *how)
-        assert sorted(json.loads((out / "table.json").read_text())["hardware"].split("; ")) == ["8 × A", "8 × B"]
+        record = json.loads((out / "table.json").read_text())
+        assert sorted(record["hardware"].split("; ")) == ["8 × A", "8 × B"]
+        assert record["versions"].startswith("PyTorch 1, scored with sacrebleu ")
 
 
 def test_paths_may_be_relative_in_one_command_and_absolute_in_another(command, finished):

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from lwc_fairseq.experiments import schedule
-from lwc_fairseq.experiments.identity import comment, difference, machines_of
+from lwc_fairseq.experiments.identity import comment, difference, ran_before
 from lwc_fairseq.experiments.jobs import Job
 from lwc_fairseq.experiments.layout import RunFolder
 from lwc_fairseq.experiments.schedule import Runner, noted_failure, noted_failures
@@ -185,13 +185,14 @@ def test_an_error_without_a_message_is_a_reason(tmp_path, monkeypatch):
     assert Runner([None]).run([job]) == noted_failures([job]) == {job.folder: "MemoryError"}
 
 
-def test_the_machines_of_a_step_are_noted(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("key", "name"), [("machines", "hardware"), ("versions", "versions")])
+def test_what_a_step_ran_on_is_noted(tmp_path, monkeypatch, key, name):
     """A training that was stopped went on elsewhere."""
     job = make_job(tmp_path, "a", "test -e again || { touch again; exit 3; }")
-    for machine in ("8 × A", "2 × B"):
-        monkeypatch.setattr(schedule, "hardware", lambda machine=machine: machine)
+    for value in ("8 × A", "2 × B"):
+        monkeypatch.setattr(schedule, name, lambda value=value: value)
         Runner([None]).run([job])
-    noted = {step: machines_of(job.folder.command(step).read_text()) for step in job.steps()}
+    noted = {step: ran_before(job.folder.command(step).read_text(), key) for step in job.steps()}
     assert noted == {"train": ["8 × A", "2 × B"], "generate": ["2 × B"]}
 
 
