@@ -34,11 +34,13 @@ def read_lines(path: Path) -> list[str]:
 
 
 def make_place(out: Path, option: str = "--out", inputs: Iterable[Path] = ()) -> None:
-    """Create the folder of the file that an option names. The path must not be a folder itself, nor one of the files
-    that are read."""
+    """Create the folder of the file that an option names. The path must not be a folder itself, a device, which the
+    file would replace, nor one of the files that are read."""
     make_folder(out.parent, option)
     if out.is_dir():
         raise UserError(f"{option} {out}: a folder; give the name of a file")
+    if out.exists() and not out.is_file():
+        raise UserError(f"{option} {out}: a device or a pipe; give the name of a file")
     if out.exists() and any(path.exists() and path.samefile(out) for path in inputs):
         raise UserError(f"{option} {out}: this file is read, and would be lost: give another name")
 

@@ -109,7 +109,7 @@ def serve(requests: socket.socket) -> dict:
 
 def load(command: list[str], path: list[str]) -> Callable:
     """The function of a command. It finds its arguments and modules as if it had been started by itself."""
-    name, *sys.argv = (os.fsdecode(word.encode("utf-8")) for word in command)
+    name, *sys.argv = (os.fsdecode(word.encode("utf-8", "surrogateescape")) for word in command)
     if name != "python":
         script = Path(sys.executable).parent / name
         sys.argv.insert(0, str(script))

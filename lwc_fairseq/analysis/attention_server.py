@@ -42,8 +42,13 @@ class PageServer(ThreadingHTTPServer):
 
 class PageHandler(BaseHTTPRequestHandler):
     server: PageServer
+    timeout = 60  # seconds for a request to arrive
 
     def do_GET(self) -> None:
+        with suppress(ConnectionError):  # the user has left
+            self.respond()
+
+    def respond(self) -> None:
         path, _, query = self.path.partition("?")
         host = self.headers.get("Host", "").split(":")[0]
         site = self.headers.get("Sec-Fetch-Site", "none")  # who asks; only browsers say so
@@ -68,9 +73,8 @@ class PageHandler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(content)))
-        with suppress(ConnectionError):  # the user has left
-            self.end_headers()
-            self.wfile.write(content)
+        self.end_headers()
+        self.wfile.write(content)
 
     def log_message(self, *args) -> None:
         """Log nothing, since the sentences are in the addresses."""

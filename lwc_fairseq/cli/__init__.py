@@ -1,7 +1,9 @@
 """The command `lwc-fairseq`: tables of runs, translation, averages of checkpoints, and analysis of models."""
 
 import argparse
+import errno
 import logging
+import os
 import signal
 import sys
 
@@ -92,6 +94,11 @@ def main() -> None:
         signal.raise_signal(signal.SIGPIPE)
     except UserError as error:
         sys.exit(f"lwc-fairseq: error: {error}")
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python writes the rest to standard output at its end
+        sys.exit(f"lwc-fairseq: error: {error.strerror}")
     except ModuleNotFoundError as error:
         if package_that_raised(error) not in ("lwc_fairseq", "lwc_fairseq_compat", "fairseq"):
             raise  # a plugin of the user has raised it

@@ -56,7 +56,7 @@ def align_command(args: argparse.Namespace) -> int:
         raise UserError("--gold prints every layer: leave out --out, --layer and --head, or leave out --gold")
     gold = read_alignments(args.gold, args.gold_first) if args.gold else None  # before the model, which takes longer
     if args.out:
-        make_place(args.out)
+        make_place(args.out, inputs=[Path(args.checkpoint)])
     import_plugins(args.user_dir)
     sentences = force(*load(args.checkpoint, args.data), args.subset)
     if gold is not None:

@@ -104,6 +104,9 @@ def make_table(args: argparse.Namespace) -> int:
     check_first(args)
     if os.pathsep in str(args.out):
         raise UserError(f"--out {args.out}: fairseq cannot read a path with {os.pathsep!r}: name another folder")
+    for option, path in (("--data", args.data), ("--out", str(args.out))):
+        if path != path.encode("utf-8", "replace").decode():
+            raise UserError(f"{option} {path!r}: this name is not UTF-8: name another folder")
     import_plugins(args.user_dir)
     settings = Settings(
         table=load_table(find_file(args.table, "table"), args.rows),
@@ -144,6 +147,8 @@ def make_table(args: argparse.Namespace) -> int:
     if not args.collect:
         check_tests(settings, {ALL: [gold]} if gold else references, "--gold" if gold else "--references")
     tagger = make_tagger(args, settings, references) if args.tagger is not None else None
+    if args.collect and not args.out.is_dir():
+        raise UserError(f"--collect: --out {args.out}: no such folder; give the --out of the runs")
     runner = None if args.collect else make_runner(args, settings)
     make_folder(args.out)
     if runner:
@@ -384,12 +389,12 @@ def add_report(commands) -> None:
 
 
 def report_command(args: argparse.Namespace) -> int:
-    from ..experiments.layout import REPORT
+    from ..experiments.layout import RECORD, REPORT
     from ..experiments.report import write_report
 
     check_first(args)
     if args.out:
-        make_place(args.out)
+        make_place(args.out, inputs=[args.folder / RECORD, *([args.gold] if args.gold else [])])
     out = args.out or args.folder / REPORT
     write_report(args.folder, out, args.gold, args.gold_first, args.data, args.user_dir)
     print(f"wrote {out}")

@@ -89,7 +89,10 @@ def translate_command(args: argparse.Namespace) -> int:
             progress.update(len(buffer))
     if damaged:
         more = f" (and {len(damaged) - 1:,} more)" if len(damaged) > 1 else ""
-        warn(f"line {damaged[0]:,}{more} is not UTF-8: convert the text, for example with iconv")
+        warn(
+            f"line {damaged[0]:,}{more} has characters that are not UTF-8, or were lost in an earlier conversion "
+            "(U+FFFD): convert the original text, for example with iconv"
+        )
     if missing:
         examples = " ".join(token for token, _ in missing.most_common(5))
         number = "1 token is" if missing.total() == 1 else f"{missing.total():,} tokens are"

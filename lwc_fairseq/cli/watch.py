@@ -39,7 +39,7 @@ def watch_command(args: argparse.Namespace) -> int:
     from ..experiments.states import read_runs
 
     title, runs = str(args.folder), read_runs(args.folder)
-    if args.once or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
+    if args.once or not (sys.stdout and sys.stdout.isatty()) or os.environ.get("TERM") == "dumb":
         print(make_frame(title, runs, shutil.get_terminal_size().columns))
         return 0
     print(end=OPEN)

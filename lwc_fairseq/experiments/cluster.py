@@ -131,7 +131,7 @@ class ClusterRunner:
                 raise UserError(f"slurm: {name}={value}: {GENERIC[parameter]}") from error
         try:
             self._executor(Path())  # checks the parameters
-        except (AssertionError, TypeError, ValueError) as error:
+        except (AssertionError, OverflowError, TypeError, ValueError) as error:
             raise UserError(f"slurm: {str(error).splitlines()[0]}") from error
         self.asked = tuple(f"{name}={value}" for name, value in sorted(settings.items()))
         self.submissions: dict[RunFolder, Submission] = {}
@@ -314,12 +314,22 @@ def reason_of_end(job: Job, submission: Submission, state: str) -> str:
 
 
 def cancel(submission: Submission) -> None:
-    """Cancel a job. The step that runs saves, if there is time."""
+    """Cancel a job. The step that runs saves, if there is time.
+
+    Raises:
+        UserError: the job goes on, for example because it is another user's.
+    """
     if submission.place == SLURM:
-        subprocess.run(["scancel", submission.number], capture_output=True)  # it fails if the job has ended
-    else:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(int(submission.number), signal.SIGTERM)
+        done = subprocess.run(["scancel", submission.number], capture_output=True, encoding="utf-8")
+        if done.returncode and is_active(look([submission]).get(submission, "")):
+            raise UserError(f"scancel {submission.number}: {done.stderr.strip()}")
+        return
+    try:
+        os.kill(int(submission.number), signal.SIGTERM)
+    except ProcessLookupError:  # it has ended
+        pass
+    except PermissionError as error:
+        raise UserError(f"process {submission.number}: {error.strerror}: another user has started this job") from error
 
 
 def cancel_all(jobs: list[Job]) -> None:

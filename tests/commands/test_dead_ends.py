@@ -1,7 +1,9 @@
 """Commands that cannot do what they are asked end with one line that says what to do instead."""
 
+import os
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -394,10 +396,12 @@ def test_missing_folders_of_out_are_made(tiny_data, tiny_checkpoint, tmp_path):
     assert f"error: --weights {tmp_path / 'file'}: " in refused("lwc-fairseq", "attention", *model, *picture)
 
 
-def test_an_out_that_is_a_folder(tiny_data, tiny_checkpoint, tmp_path):
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
+def test_an_out_that_is_no_file(tiny_data, tiny_checkpoint, tmp_path, make):
     """It is refused before anything is computed, and nothing is left behind."""
     out = tmp_path / "out.png"
-    out.mkdir()
+    make(out)
+    kind = "a folder" if out.is_dir() else "a device or a pipe"
     model = (tiny_checkpoint, "--data", tiny_data)
     commands = [
         ("average", tiny_checkpoint),
@@ -406,8 +410,8 @@ def test_an_out_that_is_a_folder(tiny_data, tiny_checkpoint, tmp_path):
         ("report", tmp_path),
     ]
     for command in commands:
-        assert f"--out {out}: a folder; give the name of a file" in refused("lwc-fairseq", *command, "--out", out)
-    assert list(tmp_path.iterdir()) == [out]
+        assert f"--out {out}: {kind}; give the name of a file" in refused("lwc-fairseq", *command, "--out", out)
+    assert not out.is_file() and list(tmp_path.iterdir()) == [out]
 
 
 def test_an_out_that_is_read(tiny_data, tiny_checkpoint, tmp_path):

@@ -217,11 +217,15 @@ def test_the_server_of_the_page(tiny_checkpoint, tiny_data, tmp_path):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     (tmp_path / "model" / "serve.py").write_text(program.replace("8000", str(port)))
-    text = "ba de\n\nga ge gi go"
+    address, text = f"http://127.0.0.1:{port}", "ba de\n\nga ge gi go"
     expected = run("lwc-fairseq", "translate", tiny_checkpoint, "--data", tiny_data, "--cpu", stdin=text).stdout
     with subprocess.Popen([sys.executable, "serve.py"], cwd=tmp_path / "model", stderr=subprocess.DEVNULL) as server:
         try:
-            assert answer(f"http://127.0.0.1:{port}", text) == expected
+            assert answer(address, text) == expected
+            for name, value, status in (("Content-Length", "-1", 413), ("Sec-Fetch-Site", "cross-site", 403)):
+                request = urllib.request.Request(address, text.encode(), {name: value})
+                with pytest.raises(urllib.error.HTTPError, match=str(status)):
+                    urllib.request.urlopen(request, timeout=60)
         finally:
             server.kill()
 

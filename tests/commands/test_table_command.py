@@ -327,6 +327,17 @@ def test_results_are_of_the_same_data_and_models(place, tmp_path, changed, diffe
         assert difference.format(then=place, here=here) in refused(*given, cwd=here)
 
 
+def test_a_mistyped_folder_is_named(place, tmp_path):
+    here = shutil.copytree(place, tmp_path / "here")
+    command = ("lwc-fairseq", "table", "table.yaml", "--user-dir", "mine", "--collect")
+    message = refused(*command, "--data", "dataa", "--out", "out", cwd=here)
+    assert f"ran with the data {place}/data, and there is none in {here}/dataa, which --data names" in message
+    message = refused(*command, "--data", "data", "--out", "uot", cwd=here)
+    assert "--collect: --out uot: no such folder" in message and not (here / "uot").exists()
+    message = refused(*command, "--data", "data\udcff", "--out", "out", cwd=here)
+    assert "--data 'data\\udcff': this name is not UTF-8" in message
+
+
 def test_results_are_found_from_other_folders(place, tmp_path):
     """With other words for the same paths, or with data that were moved."""
     here = shutil.copytree(place, tmp_path / "here")

@@ -239,7 +239,7 @@ def test_text_that_is_not_utf_8_and_byte_order_marks(seeds, tmp_path):
     (tmp_path / "text").write_bytes(b"ba\nde\nga \xdf\nba\n\xff\n")
     done = run("bash", "-c", command)
     assert len(done.stdout.splitlines()) == 5
-    assert "warning: line 3 (and 1 more) is not UTF-8: convert the text" in done.stderr
+    assert "warning: line 3 (and 1 more) has characters that are not UTF-8, or were lost" in done.stderr
     assert "warning: 2 tokens are not in the vocabulary" in done.stderr
 
 

@@ -1,5 +1,6 @@
 """The runner, with shell commands in place of fairseq's."""
 
+import errno
 import fcntl
 import os
 import shlex
@@ -276,6 +277,16 @@ def test_a_folder_that_another_process_works_in_is_left_alone(tmp_path):
         print("process 12345", file=lock, flush=True)
         assert "process 12345 is at work" in Runner([None]).run([job])[job.folder]
     assert Runner([None]).run([job]) == {}
+
+
+def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch):
+    def flock(file, operation):
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    job = make_job(tmp_path, "a", "true")
+    reason = f"{job.folder.lock}: Function not implemented: this file system has no locks"
+    assert reason in Runner([None]).run([job])[job.folder]
 
 
 def test_what_another_table_did_before_the_lock_is_seen(tmp_path, monkeypatch):
