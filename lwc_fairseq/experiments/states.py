@@ -142,7 +142,9 @@ def runs_of_table(planned: list[Planned]) -> list[Run]:
         job = submissions.get(run.folder)
         queued = queue.get(job, "" if job.place == SLURM else UNKNOWN) if job else UNKNOWN
         state, note = state_of(run, queued, runs)
-        said = f"job {job.number}: {queued or 'has ended'}" if job and job.place == SLURM and queued != UNKNOWN else ""
+        said = ""
+        if job and job.place == SLURM:
+            said = f"job {job.number}: {'no answer' if queued == UNKNOWN else queued or 'has ended'}"
         runs[run.folder] = Run(run.folder.name, state, note, *read_log(run.folder.log("train")), said)
     return list(runs.values())
 

@@ -10,15 +10,17 @@ from conftest import LONG, ONE_FAMILY, ROOT, run_python
 BENCHMARK = ROOT / "examples" / "benchmark" / "benchmark.py"
 TINY_RECURRENT = "--embed-dim 12 --hidden-dim 16 --init-std 0.1"
 TINY_LSTM = " ".join(f"--{side}-embed-dim 12 --{side}-hidden-size 16" for side in ("encoder", "decoder"))
+TINY_LWC = "--layers 2 --embed-dim 16 --ffn-embed-dim 32 --attention-heads 2"
 TINY = {
     "lwc": (
-        "--layers 2 --embed-dim 16 --ffn-embed-dim 32 --attention-heads 2",
+        TINY_LWC,
         "--encoder-layers 1 --decoder-layers 1 --encoder-embed-dim 16 --encoder-ffn-embed-dim 32 "
         "--encoder-attention-heads 2 --decoder-attention-heads 2 --decoder-embed-dim 16 --decoder-ffn-embed-dim 32",
     ),
     "deepatt": (f"--attention-layers 2 {TINY_RECURRENT}", f"{TINY_LSTM} --decoder-out-embed-dim 12"),
     "abd": (TINY_RECURRENT, f"{TINY_LSTM} --decoder-out-embed-dim 12"),
     "abd_paper": (TINY_RECURRENT, ""),
+    "abd_lwc": (TINY_LWC, ""),
 }
 
 

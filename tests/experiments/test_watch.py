@@ -200,7 +200,7 @@ def test_a_run_without_a_process_here(watch, tmp_path, host, silence, expected):
         ("echo '7 RUNNING (None)'", "running training, job 7: RUNNING"),
         ("echo '7 CANCELLED (None)'", "stopped while training, job 7: CANCELLED"),
         ("exit 0", "stopped while training, job 7: has ended"),
-        ("exit 1", "running training"),
+        ("exit 1", "running training, job 7: no answer"),
         (None, "running training"),  # its log has just grown
     ],
 )
