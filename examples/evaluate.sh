@@ -3,7 +3,8 @@
 #
 #   bash examples/evaluate.sh CHECKPOINT[:CHECKPOINT...] DATA [--out FOLDER] [-- more flags of fairseq-generate ...]
 #
-#   --out  a folder for translations and scores (default: the folder of the first checkpoint)
+#   --out  a folder for translations and scores (default: the folder of the first checkpoint). They replace those of
+#          an earlier call, but an ensemble has other names.
 #
 # Hypotheses are ranked by log-probability per token, as in the rows "LN" of the DeepAtt paper. `-- --unnormalized`
 # ranks them by log-probability, as in its other rows. BLEU and chrF compare the tokenised text of DATA, with its

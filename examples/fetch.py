@@ -23,6 +23,7 @@ import zipfile
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from zlib import crc32
 
 import yaml
 from tqdm import tqdm
@@ -84,13 +85,16 @@ def fetch(source: Source, folder: Path, place: str | None) -> Path:
     if path.exists():
         print(f"{path} is there already", file=sys.stderr)
         return path
+    url = source.url if place is None else f"{place.rstrip('/')}/{source.file}"
+    part = path.with_name(f"{path.name}.{crc32(url.encode()):08x}.part")
+    for other in parts(path):
+        if other != part:  # of another place, whose file may differ
+            other.unlink()
     check_space(folder, (source.bytes or 0) - arrived(path))
     if is_folder(place):
         with whole_file(path) as making:
             copy(source, Path(place), Path(making))
         return path
-    part = path.with_name(path.name + ".part")
-    url = source.url if place is None else f"{place.rstrip('/')}/{source.file}"
     download(url, part, source.bytes)
     check(source, part, url)
     os.replace(part, path)
@@ -121,9 +125,14 @@ def check_space(folder: Path, wanted: int) -> None:
         )
 
 
+def parts(path: Path) -> list[Path]:
+    """What has been downloaded of a file. The name has a checksum of the URL."""
+    return list(path.parent.glob(f"{path.name}.{'[0-9a-f]' * 8}.part"))
+
+
 def arrived(path: Path) -> int:
     """The bytes of a file, or of the part of it that has been downloaded."""
-    return sum(file.stat().st_size for file in (path, path.with_name(path.name + ".part")) if file.exists())
+    return sum(file.stat().st_size for file in (path, *parts(path)) if file.exists())
 
 
 def copy(source: Source, place: Path, to: Path) -> None:
@@ -151,7 +160,7 @@ def download(url: str, part: Path, size: int | None) -> None:
                 have = 0
             length = answer.headers.get("Content-Length")
             total = have + int(length) if length else size
-            settings = {"total": total, "initial": have, "unit": "B", "unit_scale": True, "desc": part.stem}
+            settings = {"total": total, "initial": have, "unit": "B", "unit_scale": True, "desc": Path(part.stem).stem}
             with part.open("ab" if have else "wb") as out, tqdm(**settings) as progress:
                 while chunk := answer.read(CHUNK_BYTES):
                     out.write(chunk)

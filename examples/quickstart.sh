@@ -8,7 +8,7 @@
 #   --fresh        start over; without it, finished steps are kept and training resumes
 #   --out FOLDER   where everything goes (default: runs/quickstart)
 source "$(dirname "$0")/recipe.sh"
-program=quickstart arch=lwc_transformer_small fresh=''
+program=quickstart sets_up=1 arch=lwc_transformer_small fresh=''
 parse '--arch= --fresh --out=' "$@"
 [ ${#words[@]} = 0 ] || usage
 cd "$root" # the commands that it prints at the end run there

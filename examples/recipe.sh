@@ -1,6 +1,7 @@
 # Functions that the scripts in examples/ share. A script sources this file and then calls `parse`. The commands in
 # .venv come first on the path.
 set -euo pipefail
+unset CDPATH # with it, `cd` may print
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 export PATH="$root/.venv/bin:$PATH"
 program=${0##*/} # error messages begin with it
@@ -23,7 +24,7 @@ usage() {
 }
 
 # parse OPTIONS "$@": reads the command line. OPTIONS lists the options of the script, with a `=` after each that takes
-# a value: '--from= --out='. Sets $from to the value of --from, and so on, ${words[@]} to the other arguments and
+# a value: '--from= --out='. A script that sets up the environment sets $sets_up before. Sets $from to the value of --from, and so on, ${words[@]} to the other arguments and
 # ${flags[@]} to what follows `--`, if OPTIONS ends with it. For --help it prints the head of the script.
 from='' out='' words=() flags=()
 parse() {
@@ -55,6 +56,8 @@ parse() {
     esac
     shift
   done
+  [ -n "${sets_up:-}" ] || command -v lwc-fairseq > /dev/null ||
+    fail "lwc-fairseq is not installed: run \`bash $root/examples/setup_env.sh\` first"
   from=${from:+$(absolute "$from")} out=${out:+$(absolute "$out")}
   whole_number MERGES "${MERGES:-1}"
 }
@@ -89,6 +92,7 @@ step() {
   echo "$title"
   remove_unfinished "$result"
   making=$result.$HOSTNAME.$$.making
+  rm -rf "$making" # a restarted container may give the same number again
   trap stopped EXIT
   "$@"
   if [ -e "$result" ]; then
@@ -309,8 +313,11 @@ generate() {
   trap - EXIT
   rm -f "$3.txt" # it would be that of an earlier call if this one were interrupted here
   mv "$making" "$3.generated"
-  in_order "$3.generated" H 3 > "$3.txt"
+  in_order "$3.generated" H 3 > "$3.txt" || {
+    rm "$3.txt"
+    fail "$3.generated: there are no translations in it: leave out flags such as --quiet and --results-path"
+  }
 }
 
 # in_order GENERATED KIND FIELD: prints a field of the lines KIND of fairseq-generate, sorted by sentence number.
-in_order() { grep "^$2-" "$1" | sed "s/^$2-//" | sort -n | cut -f "$3"; }
+in_order() { (export LC_ALL=C && grep -a "^$2-" "$1" | sed "s/^$2-//" | sort -n | cut -f "$3"); }

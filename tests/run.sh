@@ -5,6 +5,7 @@
 #
 # One process a core, each of which computes with one thread, takes one file of tests after the other.
 set -euo pipefail
+unset CDPATH
 cd "$(dirname "$0")/.."
 
 bash examples/setup_env.sh

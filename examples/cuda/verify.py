@@ -107,10 +107,11 @@ def main() -> int:
         "--out", type=Path, default=Path("runs/cuda"), help="a folder for everything (default: runs/cuda)"
     )
     args = parser.parse_args()
-    words = list(filter(None, args.only.split(","))) or [""]
-    steps = [step for step in all_steps(args.quick) if any(word in step.name for word in words)]
-    if not steps:
-        parser.error(f"--only {args.only}: no step has such a name; there are doctor, tests, lwc_fp32 …")
+    words, every = list(filter(None, args.only.split(","))) or [""], all_steps(args.quick)
+    steps = [step for step in every if any(word in step.name for word in words)]
+    for word in words:
+        if not any(word in step.name for step in every):
+            parser.error(f"--only {word}: no step has such a name; there are {', '.join(step.name for step in every)}")
     machine = Machine(args.out.absolute(), args.quick, tuple(filter(None, devices(None))))
     command = ["bash", "examples/cuda/verify.sh", *sys.argv[1:]]
     try:

@@ -13,11 +13,11 @@
 # GPU it runs tiny models on the tests' simulated device, and says so in every line of results. Only the set-up of .venv
 # needs the network; an environment that has lwc_fairseq installed is taken as it is.
 source "$(dirname "$0")/../recipe.sh"
-program=verify quick='' only=''
+program=verify sets_up=1 quick='' only=''
 parse '--quick --only= --out=' "$@"
 [ ${#words[@]} = 0 ] || usage
 cd "$root"
 
-ready() { command -v python && command -v lwc-fairseq && command -v fairseq-train; }
+ready() { python -c 'import lwc_fairseq' 2> /dev/null && command -v lwc-fairseq && command -v fairseq-train; }
 ready > /dev/null || bash examples/setup_env.sh || fail "stopped while setting up"
 exec python examples/cuda/verify.py --out "${out:-runs/cuda}" ${quick:+--quick} ${only:+--only "$only"}

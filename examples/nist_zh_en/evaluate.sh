@@ -42,4 +42,4 @@ while read -r set count; do
 done < "$out/text/sets"
 bleu=$(score 1 "$sentences")
 echo "all $bleu"
-printf '%s\n' "${scores[@]}" | awk '{ sum += $1 } END { printf "mean %.2f\n", sum / NR }'
+printf '%s\n' "${scores[@]}" | LC_ALL=C awk '{ sum += $1 } END { printf "mean %.2f\n", sum / NR }'

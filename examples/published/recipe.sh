@@ -4,7 +4,7 @@ source "$(dirname "$0")/../recipe.sh"
 parse '--from= --out= --' "$@"
 [ ${#words[@]} = 0 ] || usage
 out=${out:-$PWD/runs/published-${program%.sh}}
-steps=4
+steps=3
 
 # unpack COMMAND...: writes the output of a command to $making.
 unpack() { "$@" > "$making"; }
@@ -24,19 +24,13 @@ import_model() { lwc-fairseq import "$out/joint.pt" "$making" --data "$data"; }
 model_and_data() {
   local names
   read -ra names <<< "$1"
-  step "fetching" "$out/fetched" fetch_all "${names[@]}" "$test_set"
+  archives "$room" "${names[@]}" "$test_set"
   step "unpacking the model" "$out/joint.pt" unpack "${@:2}"
   step "unpacking the test set" "$out/test_set" unpack_test_set
   data=$(find "$out/test_set" -name "test.$source-$target.$source.idx" -printf '%h\n' | head -n 1)
   [ -f "$data/dict.$source.txt" ] ||
     fail "$out/archives/$test_set has no test.$source-$target.$source.idx beside a dict.$source.txt: is it the test set?"
   step "importing the model" "$out/model.pt" import_model
-}
-
-# fetch_all NAME...: fetches files into $out/archives.
-fetch_all() {
-  archives "$room" "$@"
-  touch "$making"
 }
 
 # translate_published AS_REPORTED: translates the test set as the authors do, and prints its BLEU beside theirs.

@@ -12,6 +12,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 import yaml
@@ -84,6 +85,10 @@ def files(folder):
     return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
 
 
+def part_from(server) -> str:
+    return f"corpus.tgz.{crc32(f'http://127.0.0.1:{server.server_port}/corpus.tgz'.encode()):08x}.part"
+
+
 def error(done) -> str:
     assert done.returncode and "Traceback" not in done.stderr
     return done.stderr.strip().splitlines()[-1]
@@ -101,7 +106,7 @@ def test_a_file_arrives_with_progress_and_is_not_fetched_twice(fetch, server, tm
 def test_an_interrupted_download_goes_on(fetch, server, tmp_path, ranges):
     server.ranges, server.hang_up = ranges, [300_000]
     assert "the same command goes on where it stopped" in error(fetch(check=False, **KNOWN))
-    assert files(tmp_path / "data") == ["corpus.tgz.part"]
+    assert files(tmp_path / "data") == [part_from(server)]
     fetch(**KNOWN)
     assert server.asked == [None, "bytes=300000-"]
     assert (tmp_path / "data" / "corpus.tgz").read_bytes() == CONTENT and files(tmp_path / "data") == ["corpus.tgz"]
@@ -109,9 +114,16 @@ def test_an_interrupted_download_goes_on(fetch, server, tmp_path, ranges):
 
 def test_a_whole_part_is_only_compared(fetch, server, tmp_path):
     (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "corpus.tgz.part").write_bytes(CONTENT)
+    (tmp_path / "data" / part_from(server)).write_bytes(CONTENT)
     fetch(**KNOWN)
-    assert (tmp_path / "data" / "corpus.tgz").read_bytes() == CONTENT
+    assert (tmp_path / "data" / "corpus.tgz").read_bytes() == CONTENT and server.asked == [f"bytes={len(CONTENT)}-"]
+
+
+def test_a_part_from_another_place_is_not_continued(fetch, server, tmp_path):
+    server.hang_up = [300_000]
+    error(fetch(check=False))
+    fetch("--from", f"http://127.0.0.1:{server.server_port}/mirror")
+    assert server.asked == [None, None] and files(tmp_path / "data") == ["corpus.tgz", "corpus.tgz.sha256"]
 
 
 @pytest.mark.parametrize("wrong", [{"bytes": 5}, {"sha256": "0" * 64}, {"md5": "0" * 32}])
@@ -146,9 +158,9 @@ def test_a_page_instead_of_the_file_is_refused(fetch, server, tmp_path, monkeypa
         assert f"expected a {kind} file" in error(refused) and files(tmp_path / "data") == []
 
 
-def test_a_copy_does_not_go_on_from_a_download(fetch, tmp_path):
+def test_a_copy_does_not_go_on_from_a_download(fetch, server, tmp_path):
     (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "corpus.tgz.part").write_bytes(CONTENT[:1000])
+    (tmp_path / "data" / part_from(server)).write_bytes(CONTENT[:1000])
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "corpus.tgz").write_bytes(CONTENT)
     fetch("--from", tmp_path / "mine", **KNOWN)

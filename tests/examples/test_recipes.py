@@ -131,6 +131,51 @@ def test_two_scripts_make_the_same(tmp_path):
     assert failed.returncode and "stopped while making" in failed.stderr and os.listdir(tmp_path) == ["made"]
 
 
+def test_what_a_restarted_container_has_left_is_no_part_of_the_result(tmp_path):
+    """The script has the number of the one that was killed."""
+    script = f"""
+        source {EXAMPLES}/recipe.sh
+        make() {{ mkdir "$making" && touch "$making/new"; }}
+        mkdir {tmp_path}/made.$HOSTNAME.$$.making && touch {tmp_path}/made.$HOSTNAME.$$.making/old
+        step making {tmp_path}/made make
+    """
+    run("bash", "-c", script)
+    assert os.listdir(tmp_path / "made") == ["new"]
+
+
+def test_without_the_environment_they_say_how_to_make_it(tmp_path):
+    (tmp_path / "multi30k").mkdir()
+    for name in ("recipe.sh", "multi30k/prepare.sh"):
+        shutil.copy(EXAMPLES / name, tmp_path / name)
+    done = run("bash", tmp_path / "multi30k" / "prepare.sh", check=False, PATH="/usr/bin:/bin")
+    assert done.returncode == 1
+    assert "prepare.sh: lwc-fairseq is not installed: run `bash " in done.stderr
+
+
+def test_lines_of_any_bytes_are_sorted(tmp_path):
+    (tmp_path / "generated").write_bytes(b"H-1\t-1\t\xff b\nT-0\ta\nH-0\t-1\ta\n")
+    script = f"source {EXAMPLES}/recipe.sh; in_order {tmp_path}/generated H 3 > {tmp_path}/text"
+    run("bash", "-c", script, LC_ALL="C.UTF-8", CDPATH=".:/tmp")
+    assert (tmp_path / "text").read_bytes() == b"a\n\xff b\n"
+
+
+def test_generation_without_translations_is_told(tiny_data, tiny_checkpoint, tmp_path):
+    command = (
+        "bash",
+        EXAMPLES / "evaluate.sh",
+        tiny_checkpoint,
+        tiny_data,
+        "--out",
+        tmp_path,
+        "--",
+        "--cpu",
+        "--quiet",
+    )
+    done = run(*command, check=False)
+    assert done.returncode == 1 and f"{tmp_path}/test.generated: there are no translations in it" in done.stderr
+    assert not (tmp_path / "test.txt").exists()
+
+
 @pytest.mark.parametrize(
     ("script", "mark", "before", "words", "now"),
     [

@@ -62,7 +62,7 @@ def test_a_step_that_fails_is_named_and_repeated_and_the_others_run_once(tmp_pat
 
 
 def test_what_does_not_exist_is_refused(tmp_path):
-    refused = verify(tmp_path, "lvc")
+    refused = verify(tmp_path, "lwc,lvc")
     assert refused.returncode == 2 and "--only lvc: no step has such a name" in refused.stderr.splitlines()[-1]
 
 
