@@ -133,7 +133,7 @@ def compare(
     groups = length_groups(sentences, bounds) if sentences.source is not None else []
     rare = [] if frequencies is None else frequency_groups(sentences.systems, sentences.references, frequencies)
     largest = largest_differences(sentences, differences) if others else []
-    worst = [] if others else sorted(scored(sentences), key=lambda entry: entry["chrf"][first])[:differences]
+    worst = [] if others else worst_sentences(sentences, differences)
     if comet:
         signatures["COMET"] = signature
     for name, value in comet.items():
@@ -170,6 +170,15 @@ def largest_differences(sentences: Sentences, number: int) -> list[dict]:
         return max(entry["chrf"].values()) - min(entry["chrf"].values())
 
     return sorted(filter(difference, scored(sentences)), key=difference, reverse=True)[:number]
+
+
+def worst_sentences(sentences: Sentences, number: int) -> list[dict]:
+    """Return the sentences with the lowest sentence-level chrF2 of the only system. That of an empty translation of an
+    empty sentence is 0, but it is right, as is every translation that equals a reference."""
+    (system,) = sentences.systems
+    pairs = zip(scored(sentences), zip(*sentences.references, strict=True), strict=True)
+    wrong = (entry for entry, references in pairs if entry["translations"][system] not in references)
+    return sorted(wrong, key=lambda entry: entry["chrf"][system])[:number]
 
 
 def scored(sentences: Sentences) -> Iterator[dict]:

@@ -30,7 +30,8 @@ def count_training_words(task: FairseqTask) -> Counter[str]:
             words.update({(token,): number for token, number in zip(single.tolist(), numbers.tolist(), strict=True)})
             longer = np.flatnonzero(lengths > 1)
             words.update(tuple(tokens[starts[i] : starts[i] + lengths[i]].tolist()) for i in longer)
-    words.pop((dictionary.eos(),), None)
+    for symbol in (dictionary.eos(), dictionary.unk()):  # the second stands for words that are not known here
+        words.pop((symbol,), None)
     counts: Counter[str] = Counter()
     for word, number in words.items():
         counts[join(list(symbols[list(word)]))] += number

@@ -232,7 +232,7 @@ def notes(record: Record) -> list[str]:
     if any(result.p is not None for result in record.rows):
         against = record.baseline or "the baseline"
         against += ", unless a row names another" if has_several_baselines(record) else ""
-        over_seeds = "; over all seeds together." if several else "."
+        over_seeds = "; over all seeds together, so it is somewhat too small." if several else "."
         lines.append(f"p: {TESTS[record.significance].title}, against {against}{over_seeds}")
     if record.parts_of_speech and record.tagger is None:
         names = ", ".join(record.parts_of_speech)

@@ -92,7 +92,7 @@ class FinishedTable:
         if self.sentences is None or self.sentences.source is None:
             return []
         total = len(self.sentences.source)
-        return [row + 1 for row in range(0, total, -(-total // 4))]
+        return sorted({total * quarter // 4 + 1 for quarter in range(4)})
 
     @cached_property
     def exploration(self) -> "Exploration":
@@ -266,7 +266,8 @@ def frequencies(finished: FinishedTable) -> Iterator[str]:
         return
     words = {name: [join(line.split()) for line in system] for name, system in lines.systems.items()}
     references = [[join(line.split()) for line in reference] for reference in lines.references]
-    yield frequency_section(frequency_groups(words, references, counts)).html()
+    if groups := frequency_groups(words, references, counts):
+        yield frequency_section(groups).html()
 
 
 def samples(finished: FinishedTable) -> Iterator[str]:
@@ -332,7 +333,8 @@ def explore(finished: FinishedTable) -> Exploration:
         if not gives_attention(model):
             pictures[label] = f"<p>The attention of this model ({type(model).__name__}) cannot be read.</p>"
             continue
-        examples: dict[int | None, str] = {None: typical_source(task, finished.record.subset)}
+        typical = typical_source(task, finished.record.subset)
+        examples: dict[int | None, str] = {None: typical} if typical else {}
         examples.update(example_sources(finished, task).items())
         titles = [
             {"line": line, "title": shorten((f"{line}: " if line else "") + join(source.split()), 70, placeholder=" …")}
@@ -371,8 +373,10 @@ def example_sources(finished: FinishedTable, task: FairseqTask) -> dict[int, str
 
 
 def typical_source(task, subset: str) -> str:
-    """Return the first sentence of 6 to 12 tokens among the first 200 of a set, or else the first sentence."""
+    """Return the first sentence of 6 to 12 tokens among the first 200 of a set, or else the first that can be shown, or
+    else nothing."""
     task.load_dataset(subset)
     dataset, dictionary = task.dataset(subset), task.source_dictionary
     texts = [dictionary.string(dataset[i]["source"]) for i in range(min(200, len(dataset)))]
-    return next((text for text in texts if 6 <= len(text.split()) <= 12), texts[0])
+    possible = [text for text in texts if 0 < len(text.split()) <= LONGEST]
+    return next((text for text in possible if 6 <= len(text.split()) <= 12), next(iter(possible), ""))

@@ -170,7 +170,8 @@ def test_the_largest_differences_come_first():
 def test_of_one_system_the_worst_sentences_come_first(files):
     lines = list(REFERENCES)
     lines[3], lines[7] = "nothing like it", lines[7] + " here"
-    (files / "one").write_text("\n".join(lines) + "\n")
+    for name, text in (("one", lines), ("ref", REFERENCES), ("src", (files / "src").read_text().splitlines())):
+        (files / name).write_text("\n".join([*text, ""]) + "\n")  # the last sentence is empty
     flags = ("--ref", files / "ref", "--src", files / "src", "--differences", "2", "--out", files / "out")
     page = run("lwc-fairseq", "compare", f"one={files / 'one'}", *flags).stdout
     found = json.loads((files / "out" / "compare.json").read_text())

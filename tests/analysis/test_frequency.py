@@ -50,7 +50,8 @@ def test_the_words_of_binary_data(kind, tmp_path):
     dictionary = Dictionary()
     for token in " ".join(first + second).split():
         dictionary.add_symbol(token)
-    files = {"1/train.de-en.en": first, "1/train1.de-en.en": second, "2/train.en-de.en": second}
+    unknown = [first[0], "nowhere " + first[1]]
+    files = {"1/train.de-en.en": unknown, "1/train1.de-en.en": second, "2/train.en-de.en": second}
     for name, lines in (files | {"1/train.de-en.de": ["man"]}).items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         builder = MMapIndexedDatasetBuilder(f"{tmp_path / name}.bin")

@@ -1,5 +1,7 @@
 """Translations scored, and tested against each other."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from sacrebleu import corpus_bleu
@@ -63,10 +65,31 @@ def test_a_tokenizer_that_cannot_be_loaded_is_refused(monkeypatch):
 
 @pytest.mark.parametrize("different", [1, 2, 4])
 def test_p_counts_the_exchanges_that_change_nothing(different):
-    """With k translations that differ, one in 2^(k-1) trials exchanges all of them or none."""
-    hypotheses = [f"{line} x" if i < different else line for i, line in enumerate(REFERENCES)]
-    better, system = ([Translations(lines, [REFERENCES])] for lines in (REFERENCES, hypotheses))
-    assert significance(better, system, Score()) == 2.0 ** (1 - different)
+    """With k translations that differ, one in 2^(k-1) trials exchanges all of them or none. The others have another
+    wrong word, which BLEU does not see."""
+    also = [f"{line} y" if i >= different else line for i, line in enumerate(REFERENCES)]
+    hypotheses = [f"{line} x" if i < different else f"{line[:-1]}z" for i, line in enumerate(also)]
+    better, system = ([Translations(lines, [REFERENCES])] for lines in (also, hypotheses))
+    assert significance(better, system, Score()) == pytest.approx(2.0 ** (1 - different), abs=1e-3)
+
+
+@pytest.mark.parametrize("lines", [(3, 5), (2, 3, 4, 9)])
+def test_p_of_a_few_sentences_is_nearly_exact(lines):
+    """Against all exchanges, of which those count that change the difference to an equal or a larger one."""
+    texts = [list(REFERENCES), list(REFERENCES)]
+    for place, line in enumerate(lines):
+        texts[place % 3 == 0][line] = "x " * (place + 1) + REFERENCES[line].split(maxsplit=1)[1]
+    metric = bleu(Score())
+
+    def difference(exchanged) -> float:
+        pairs = [pair[::-1] if row in exchanged else pair for row, pair in enumerate(zip(*texts, strict=True))]
+        first, second = (metric.corpus_score(list(text), [REFERENCES]).score for text in zip(*pairs, strict=True))
+        return abs(first - second)
+
+    choices = [set(chosen) for count in range(len(lines) + 1) for chosen in combinations(lines, count)]
+    exact = np.mean([difference(chosen) >= difference(set()) - 1e-9 for chosen in choices])
+    p = significance(*([Translations(text, [REFERENCES])] for text in texts), Score())
+    assert p == pytest.approx(exact, abs=0.02)
 
 
 @pytest.mark.parametrize("test", TESTS)
@@ -84,7 +107,7 @@ def test_p_is_sacrebleus(test, code):
     _, scores = PairedTest(systems, {"BLEU": BLEU(tokenize="none", force=True)}, [REFERENCES], code)()
     cat, big = ([Translations(hypotheses, [REFERENCES])] for _, hypotheses in systems)
     p = significance(cat, big, Score(), test)
-    assert p == scores["BLEU"][1].p_value == significance(big, cat, Score(), test)
+    assert p == pytest.approx(scores["BLEU"][1].p_value, abs=1e-2) and p == significance(big, cat, Score(), test)
 
 
 def test_the_bootstraps_p_is_one_sided():
