@@ -71,7 +71,7 @@ is clear. [The results](../examples/results/multi30k.md) explain the names.
   those over sentences miss it more often, as the end of this section says. So a few verdicts are wrong.
 - **Seeds**: how many the first and the second model have. The translations of seed 1 of the Transformer and LWC were
   lost; [the results](../examples/results/multi30k.md#results) have their BLEU. One seed is seed 2, but those of
-  RNMT and of ABD with RNMT are seed 1.
+  RNMT, of ABD with RNMT and of LWC with a file are seed 1.
 - **Command**: by its letter [below](#commands).
 
 Two or three seeds are few. A bootstrap over them is too narrow if runs differ much by their seeds. If they differ
@@ -99,9 +99,10 @@ instead of J's. For the comparison with the length penalties that validation cho
 and of LWC with windows (K) were trained again, on a CPU. G and I trained models that only the picture has. With I, the
 last epoch's checkpoint was translated, not the average. Before M, [a right-to-left
 model](../examples/results/multi30k.md#reverse-translations-from-a-file) made the reverse translations. "With a file"
-adds `--reverse-from-data` to M's search. Seed 1 of M was trained in two processes, with 1,107 tokens in each. H and L
-translate the models of [the second trial](../examples/results/multi30k.md#the-second-trial-of-lwc) with another search:
-after its commands, remove the files `generated.txt` of these rows first.
+adds `--reverse-from-data` to M's search. Seed 1 of M and the second model of O were trained in two processes, with
+1,107 tokens in each. O had `--criterion chunked_cross_entropy`, which has the same loss as λ = 1. H and L translate the
+models of [the second trial](../examples/results/multi30k.md#the-second-trial-of-lwc) with another search: after its
+commands, remove the files `generated.txt` of these rows first.
 
 ```bash
 {commands}

@@ -21,7 +21,7 @@ from lwc_fairseq_compat import UserError
 PANELS = {
     "LWC": (
         *("transformer", "lwc", "lwc_unshared", "lwc_separate", "lwc_no_sides", "lwc_no_positions", "context_gate"),
-        *("lwc_windows", "abd_lwc", "abd_lwc_windows"),
+        *("lwc_windows", "abd_lwc", "abd_lwc_windows", "abd_lwc_windows_file"),
     ),
     "DeepAtt": (
         *("rnnsearch", "deepatt_1", "deepatt_3", "deepatt", "deepnmt", "vdeepatt", "wideatt", "mheadnmt", "udeepatt"),
