@@ -8,6 +8,7 @@
 # python3.12, python3.11 and python3 that is Python 3.11 or newer. A .venv that is there keeps its interpreter; remove
 # it to change that. The file .venv/ready holds a checksum of what .venv was made from.
 source "$(dirname "$0")/recipe.sh"
+sets_up=1
 parse '' "$@"
 [ ${#words[@]} = 0 ] || usage
 cd "$root"

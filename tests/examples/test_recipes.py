@@ -145,11 +145,13 @@ def test_what_a_restarted_container_has_left_is_no_part_of_the_result(tmp_path):
 
 def test_without_the_environment_they_say_how_to_make_it(tmp_path):
     (tmp_path / "multi30k").mkdir()
-    for name in ("recipe.sh", "multi30k/prepare.sh"):
+    for name in ("recipe.sh", "setup_env.sh", "multi30k/prepare.sh"):
         shutil.copy(EXAMPLES / name, tmp_path / name)
     done = run("bash", tmp_path / "multi30k" / "prepare.sh", check=False, PATH="/usr/bin:/bin")
     assert done.returncode == 1
     assert "prepare.sh: lwc-fairseq is not installed: run `bash " in done.stderr
+    done = run("bash", tmp_path / "setup_env.sh", check=False, PATH="/usr/bin:/bin", PYTHON=tmp_path / "none")
+    assert "setup_env: no Python 3.11 or newer" in done.stderr
 
 
 def test_lines_of_any_bytes_are_sorted(tmp_path):
