@@ -24,7 +24,7 @@ lwc-fairseq translate PACK.zip --detokenize <<< "Zwei Hunde spielen im Schnee."
   https://github.com/multi30k/dataset, for research use; that repository names no licence.
 - **Training**: {updates:,} updates, {parameters:,} weights, {hardware}; {versions}.
 - **Flags**: `{train}`
-- **Weights**: {checkpoint}, in half precision.
+- **Weights**: {checkpoint}, in half precision. The scores are those of the weights before they were rounded.
 
 ## Limits
 
