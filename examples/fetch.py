@@ -87,14 +87,14 @@ def fetch(source: Source, folder: Path, place: str | None) -> Path:
         return path
     url = source.url if place is None else f"{place.rstrip('/')}/{source.file}"
     part = path.with_name(f"{path.name}.{crc32(url.encode()):08x}.part")
-    for other in parts(path):
-        if other != part:  # of another place, whose file may differ
-            other.unlink()
     check_space(folder, (source.bytes or 0) - arrived(path))
     if is_folder(place):
         with whole_file(path) as making:
             copy(source, Path(place), Path(making))
         return path
+    for other in parts(path):
+        if other != part:  # of another place, whose file may differ
+            other.unlink()
     download(url, part, source.bytes)
     check(source, part, url)
     os.replace(part, path)

@@ -24,8 +24,9 @@ usage() {
 }
 
 # parse OPTIONS "$@": reads the command line. OPTIONS lists the options of the script, with a `=` after each that takes
-# a value: '--from= --out='. A script that sets up the environment sets $sets_up before. Sets $from to the value of --from, and so on, ${words[@]} to the other arguments and
-# ${flags[@]} to what follows `--`, if OPTIONS ends with it. For --help it prints the head of the script.
+# a value: '--from= --out='. A script that sets up the environment sets $sets_up before. Sets $from to the value of
+# --from, and so on, ${words[@]} to the other arguments and ${flags[@]} to what follows `--`, if OPTIONS ends with it.
+# For --help it prints the head of the script.
 from='' out='' words=() flags=()
 parse() {
   local options=" $1 "

@@ -79,7 +79,8 @@ rm -f .venv/ready
 # An interrupted set-up may have made the Python without its pip.
 .venv/bin/python -m pip --version > /dev/null 2>&1 || .venv/bin/python -m ensurepip >> "$log" 2>&1 || true
 # In a checkout that was moved or copied, commands name the Python of the place where they were made.
-{ grep -lIZ '^#!.*/\.venv/bin/python' .venv/bin/* || true; } | xargs -0r sed -i "1s|^#!.*/\.venv/bin|#!$PWD/.venv/bin|"
+here=$(sed 's/[&|\\]/\\&/g' <<< "$PWD")
+{ grep -lIZ '^#!.*/\.venv/bin/python' .venv/bin/* || true; } | xargs -0r sed -i "1s|^#!.*/\.venv/bin|#!$here/.venv/bin|"
 echo "  PyTorch and the other requirements; fairseq $fairseq is compiled meanwhile"
 .venv/bin/python -m pip wheel -c constraints.txt --no-deps -w .venv/wheels "fairseq==$fairseq" > .venv/wheel.log 2>&1 &
 compiling=$!

@@ -70,7 +70,7 @@ def fork_workers():
     """Let workers of ``fairseq-preprocess`` and of data loaders begin as copies of the command, as before Python 3.14.
 
     Why: they begin as new processes, which import everything again. Only the default changes: a program that has chosen
-    a method keeps it. Needed: on Linux, from Python 3.14.
+    a method, or has used the default before the import, keeps it. Needed: on Linux, from Python 3.14.
     """
     choice = multiprocessing.context._default_context
     if sys.version_info >= (3, 14) and choice._default_context.get_start_method() == "forkserver":

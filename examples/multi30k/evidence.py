@@ -99,10 +99,11 @@ instead of J's. For the comparison with the length penalties that validation cho
 and of LWC with windows (K) were trained again, on a CPU. G and I trained models that only the picture has. With I, the
 last epoch's checkpoint was translated, not the average. Before M, [a right-to-left
 model](../examples/results/multi30k.md#reverse-translations-from-a-file) made the reverse translations. "With a file"
-adds `--reverse-from-data` to M's search. Seed 1 of M and the second model of O were trained in two processes, with
-1,107 tokens in each. O had `--criterion chunked_cross_entropy`, which has the same loss as λ = 1. H and L translate the
-models of [the second trial](../examples/results/multi30k.md#the-second-trial-of-lwc) with another search: after its
-commands, remove the files `generated.txt` of these rows first.
+adds `--reverse-from-data` to M's search. Seed 1 of M and both models of O were trained in two processes, with 1,107
+tokens in each (the first of O after 1,701 updates). Both of O had `--criterion chunked_cross_entropy`, which has the
+same loss as λ = 1. H and L translate the models of [the second
+trial](../examples/results/multi30k.md#the-second-trial-of-lwc) with another search: after its commands, remove the
+files `generated.txt` of these rows first.
 
 ```bash
 {commands}

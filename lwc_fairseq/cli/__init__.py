@@ -98,7 +98,7 @@ def main() -> None:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python writes the rest to standard output at its end
-        sys.exit(f"lwc-fairseq: error: {error.strerror}")
+        sys.exit(f"lwc-fairseq: error: {error.filename or 'standard output'}: {error.strerror}")
     except ModuleNotFoundError as error:
         if package_that_raised(error) not in ("lwc_fairseq", "lwc_fairseq_compat", "fairseq"):
             raise  # a plugin of the user has raised it

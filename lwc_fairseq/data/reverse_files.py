@@ -150,8 +150,10 @@ class ReverseFiles:
             UserError: another process writes these translations, or a file cannot be written.
         """
         with self._locked() as file:
-            if not self.record.exists():
-                file.truncate(0)  # nothing says what these translations were made of
+            if not self.record.exists():  # nothing says what these translations were made of
+                for path in (self.index, self.tokens):
+                    remove(path)
+                file.truncate(0)
             write_whole(self.record, json.dumps(asdict(origin), indent=1) + "\n")
             unfinished = Unfinished(file, origin.sentences)
             yield unfinished

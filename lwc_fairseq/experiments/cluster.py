@@ -24,7 +24,7 @@ from .identity import difference, record_of
 from .jobs import Job, JobFailed
 from .layout import RunFolder
 from .progress import Bars
-from .queue import POLL_S, SLURM, Submission, is_active, look, read_submission, write_submission
+from .queue import POLL_S, SLURM, UNKNOWN, Submission, is_active, look, read_submission, write_submission
 from .schedule import Runner
 from .training_log import tail
 
@@ -321,7 +321,8 @@ def cancel(submission: Submission) -> None:
     """
     if submission.place == SLURM:
         done = subprocess.run(["scancel", submission.number], capture_output=True, encoding="utf-8")
-        if done.returncode and is_active(look([submission]).get(submission, "")):
+        state = look([submission]).get(submission, "") if done.returncode else ""
+        if is_active(state) and state != UNKNOWN:  # if SLURM does not answer, cancel_all tries again
             raise UserError(f"scancel {submission.number}: {done.stderr.strip()}")
         return
     try:
@@ -333,16 +334,27 @@ def cancel(submission: Submission) -> None:
 
 
 def cancel_all(jobs: list[Job]) -> None:
-    """Cancel the jobs of the cluster that were submitted for runs, and wait until they have ended."""
+    """Cancel the jobs of the cluster that were submitted for runs, and wait until they have ended.
+
+    Raises:
+        UserError: some jobs go on; the others have ended.
+    """
     submissions = {submission: job for job in jobs if (submission := read_submission(job.folder))}
     active: list[Submission] = []
-    while left := [submission for submission, state in look(submissions).items() if is_active(state)]:
+    refused: dict[Submission, UserError] = {}
+    while left := [job for job, state in look(submissions).items() if is_active(state) and job not in refused]:
         for submission in left:
+            try:
+                cancel(submission)
+            except UserError as error:
+                refused[submission] = error
+                continue
             if submission not in active:
                 show(f"{submissions[submission].name}: job {submission.number}: cancelled")
-            cancel(submission)
         active = active or left
         time.sleep(1)
+    for reason in refused.values():
+        raise reason
     show("the jobs have ended" if active else "no job of these runs is in the queue")
 
 

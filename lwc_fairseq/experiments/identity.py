@@ -111,7 +111,7 @@ def difference(recorded: str, command: Command, table: Path) -> str | None:
         return "has other flags than this command"
     for (role, old), (_, new) in zip(old_words, new_words, strict=True):
         contents = about["contents"].get(old), content_of(role, new, command, now)
-        if role == "data" and contents[0] and not contents[1]:
+        if role == "data" and contents[0] and not contents[1] and then.path(old) != now.path(new):
             return f"ran with the data {then.path(old)}, and there is none in {now.path(new)}, which --data names"
         known = None not in contents
         same_content, same_path = contents[0] == contents[1], then.path(old) == now.path(new)

@@ -107,7 +107,9 @@ def test_p_is_sacrebleus(test, code):
     _, scores = PairedTest(systems, {"BLEU": BLEU(tokenize="none", force=True)}, [REFERENCES], code)()
     cat, big = ([Translations(hypotheses, [REFERENCES])] for _, hypotheses in systems)
     p = significance(cat, big, Score(), test)
-    assert p == pytest.approx(scores["BLEU"][1].p_value, abs=1e-2) and p == significance(big, cat, Score(), test)
+    assert p == pytest.approx(
+        scores["BLEU"][1].p_value, abs=1e-2 if test == "randomization" else 0
+    ) and p == significance(big, cat, Score(), test)
 
 
 def test_the_bootstraps_p_is_one_sided():

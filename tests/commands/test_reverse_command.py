@@ -230,6 +230,10 @@ def test_translations_of_unknown_origin_are_made_again(data, translated, r2l, tm
     for path in (begun.record, begun.index, begun.tokens):
         path.unlink()
     begun.part.write_bytes(np.array([0, 2, 5, EOS], dtype=np.int32).tobytes())
+    with pytest.raises(KeyboardInterrupt), finished.writing(Origin("other.pt", "", 1, 20, [], ""), 30):
+        raise KeyboardInterrupt
+    assert finished.index in finished.missing
+    finished.record.unlink()
     run("lwc-fairseq", "reverse", r2l, "--data", folder, "--beam", "3")
     for split in SETS:
         assert read(folder, split) == read(translated / "one", split)

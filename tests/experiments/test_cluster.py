@@ -305,11 +305,12 @@ def test_cancelled_jobs_are_submitted_again_by_the_next_command(slurm, follow, j
     assert slurm.submitted() == 4 and "afterok:3\n" in slurm.script(4)
 
 
-def test_jobs_of_another_user_are_not_cancelled(slurm, follow, jobs):
+def test_jobs_of_another_user_are_not_cancelled(slurm, follow, jobs, capsys):
     interrupted(follow, jobs)
     (slurm.folder / "refuse").touch()
     with pytest.raises(UserError, match=r"scancel 1: scancel: error: Access/permission denied$"):
         cancel_all(jobs)
+    assert "cancelled" not in capsys.readouterr().err
 
 
 def test_what_cannot_be_submitted(slurm, jobs, monkeypatch, follow):
@@ -318,7 +319,7 @@ def test_what_cannot_be_submitted(slurm, jobs, monkeypatch, follow):
         ({"x": "1"}, "slurm: x: there is no such option; there is account, .* mem_gb, .* time, "),
         ({"time": "4:00:00"}, "slurm: time=4:00:00: the time is in minutes, such as 240$"),
         ({"mem_gb": "16GB"}, "slurm: mem_gb=16GB: the memory is in gigabytes, such as 16$"),
-        ({"mem_gb": "inf"}, "slurm: "),
+        ({"mem_gb": "inf"}, "slurm: cannot convert float infinity to integer"),
         ({"gpus_per_node": "1.5"}, "slurm: gpus_per_node=1.5: give a whole number, such as 1$"),
         ({"nodes": "2"}, "slurm: nodes: the table itself sets it, because a run is one process on one node"),
     ):
