@@ -16,8 +16,7 @@ checkpoints=${words[0]} data=${words[1]}
 result=${out:-$(dirname "${checkpoints%%:*}")}/test
 [[ $checkpoints != *:* ]] || result+=.ensemble
 
-subwords=subword_nmt
-[ ! -f "$data/text.yaml" ] || subwords=$(subwords_of "$data")
+subwords=$(subwords_of "$data" subword_nmt)
 generate "$data" "$checkpoints" "$result" --beam 10 ${subwords:+--post-process "$subwords"}
 rm -f "$result.score.json" # of an earlier call
 in_order "$result.generated" T 2 > "$result.reference"

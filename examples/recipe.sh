@@ -227,8 +227,14 @@ describe_text() {
   python "$root/examples/describe.py" "$making" "source=$2" "target=$3" "${preparation[@]}" "${subwords[@]}"
 }
 
-# subwords_of DATA: prints the kind of sub-words of binary data.
-subwords_of() { python "$root/examples/describe.py" "$1" bpe; }
+# subwords_of DATA [KIND]: prints the kind of sub-words of binary data, or KIND if DATA has no text.yaml.
+subwords_of() {
+  if [ -n "${2:-}" ] && [ ! -f "$1/text.yaml" ]; then
+    echo "$2"
+  else
+    python "$root/examples/describe.py" "$1" bpe
+  fi
+}
 
 # preprocess FROM TO SOURCE TARGET [FLAG...]: sets ${command[@]}, which makes binary data.
 preprocess() {

@@ -40,8 +40,7 @@ case ${OPTIMIZER:-rmsprop} in
   *) fail "OPTIMIZER=$OPTIMIZER: choose rmsprop or adam" 2 ;;
 esac
 
-subwords=subword_nmt
-[ ! -f "$data/text.yaml" ] || subwords=$(subwords_of "$data")
+subwords=$(subwords_of "$data" subword_nmt)
 joined=(${subwords:+--eval-bleu-remove-bpe "$subwords"})
 fairseq-train "$data" --user-dir "$root/lwc_fairseq" --task concat_translation "${model[@]}" \
   "${optimizer[@]}" --sentence-avg --clip-norm 1.0 --batch-size 80 --dropout 0.3 --input-dropout 0.3 --seed 1 \

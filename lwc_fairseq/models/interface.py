@@ -94,8 +94,8 @@ class ReverseContextModel(TranslationModel):
     """A model whose decoder reads a reverse translation: the whole translation, from right to left.
 
     `forward` and the encoder take the argument `reverse_tokens`: reverse translations (B, T), the end symbol last,
-    padding on the right. With them, the model reads these and does not search. (Those that the task reads from files
-    are cut to the positions of the model, and then lack the end symbol.)
+    padding on the right. With them, the model reads these and does not search. The task cuts
+    those that it reads from files to the positions of the model. What is cut lacks the end symbol.
     """
 
     @property

@@ -155,9 +155,8 @@ def test_a_full_disk_under_the_output(tiny_text):
     command = ["lwc-fairseq", "compare", f"a={tiny_text / 'test.en'}", "--ref", str(tiny_text / "test.en")]
     with open("/dev/full", "w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=FRONT_DOOR.environment, text=True)
-    assert done.returncode == 1 and done.stderr.endswith(
-        "\nlwc-fairseq: error: standard output: No space left on device\n"
-    )
+    assert done.returncode == 1
+    assert done.stderr.endswith("\nlwc-fairseq: error: standard output: No space left on device\n")
     assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
 
 

@@ -162,18 +162,8 @@ def test_lines_of_any_bytes_are_sorted(tmp_path):
 
 
 def test_generation_without_translations_is_told(tiny_data, tiny_checkpoint, tmp_path):
-    command = (
-        "bash",
-        EXAMPLES / "evaluate.sh",
-        tiny_checkpoint,
-        tiny_data,
-        "--out",
-        tmp_path,
-        "--",
-        "--cpu",
-        "--quiet",
-    )
-    done = run(*command, check=False)
+    command = ("bash", EXAMPLES / "evaluate.sh", tiny_checkpoint, tiny_data, "--out", tmp_path)
+    done = run(*command, "--", "--cpu", "--quiet", check=False)
     assert done.returncode == 1 and f"{tmp_path}/test.generated: there are no translations in it" in done.stderr
     assert not (tmp_path / "test.txt").exists()
 
